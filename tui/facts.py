@@ -1,7 +1,7 @@
 """The vocabulary: every type that crosses a boundary.
 
 A *fact* is a frozen dataclass with a time. Sources make facts, `tui.session` folds them, a recording is their JSON
-lines (`tui.factlines`). Memory is GiB (SGLang prints GiB as "GB"), times are Unix seconds, speeds are tokens per second.
+lines (`tui.factlines`). Memory is GiB (SGLang writes "GB"), times are Unix seconds, speeds are tokens per second.
 A field that nobody reported is None: unknown is never 0.
 """
 
@@ -187,7 +187,7 @@ class ServerReady(LogFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeBatch(LogFact):
-    """`Decode batch …`. `accept_len` counts the bonus token (>= 1.0). `accept_rate` changed meaning: show, never use."""
+    """`Decode batch …`. `accept_len` counts the bonus token (>= 1.0). `accept_rate` changed meaning: never use it."""
 
     running: int | None = None
     queue: int | None = None
@@ -277,7 +277,7 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuReading:
-    """One GPU, MIG instance or host memory (`kind` says which) at one moment. With `error`, in words, the rest is unknown."""
+    """One GPU, MIG instance or host memory at one moment. With `error`, in words, the rest is unknown."""
 
     index: int
     uuid: str
