@@ -1,7 +1,7 @@
 """What a view may know: the immutable Snapshot that `tui.session.Session` makes of facts.
 
-Views draw these values and nothing else. Memory is GiB, times are Unix seconds, speeds are tokens per second, and None is
-"not known", drawn as –.
+Views draw these values and nothing else. Memory is GiB, times are Unix seconds, speeds are tokens per second, and None
+is "not known", drawn as –.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The phase in numbers. `percent` 0..100 of its bar, None where SGLang prints none; `expected_s` from earlier runs."""
+    """The phase in numbers. `percent` 0..100, None where SGLang prints no bar; `expected_*` come from earlier runs."""
 
     phase: Phase
     since: float | None = None
@@ -101,10 +101,10 @@ class RankMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuBar:
-    """One bar. The segments sum to `total_gib` where all are known. `kv_used_gib` is the part of kv that holds tokens now.
+    """One bar. The segments sum to `total_gib` where all are known. `kv_used_gib` of the kv hold tokens now.
 
-    `budget_gib`: where the static budget (the memory fraction) ends, measured from the left edge of the bar, so that base
-    + draft (+ kv) that cross it are seen. `tight`: the GPU with the least free memory, by which everything is judged.
+    `budget_gib`: where the static budget (the memory fraction) ends, measured from the left edge of the bar, so that
+    base + draft (+ kv) that cross it are seen. `tight`: the GPU with the least free memory, by which everything is judged.
     """
 
     index: int
