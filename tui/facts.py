@@ -459,6 +459,15 @@ class Exited(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation(Fact):
+    """How long each phase took in earlier runs of the same profile, seconds by `tui.snapshot.Phase` value."""
+
+    run: str
+    phases_s: Mapping[str, float]
+    total_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mark(Fact):
     """A moment worth a tick on the plot: a restart, a knob change, an operator's note."""
 

@@ -104,7 +104,7 @@ class GpuBar:
     """One bar. The segments sum to `total_gib` where all are known. `kv_used_gib` of the kv hold tokens now.
 
     `budget_gib`: where the static budget (the memory fraction) ends, measured from the left edge of the bar, so that
-    base + draft (+ kv) that cross it are seen. `tight`: the GPU with the least free memory, by which everything is judged.
+    base + draft (+ kv) that cross it are seen. `tight`: the GPU with the least free memory, by which all is judged.
     """
 
     index: int

@@ -1,0 +1,169 @@
+"""State and phase of the server: which of the supervisor's states it is in, and how far a launch has come."""
+
+from tui.facts import (
+    Attached,
+    CaptureProgress,
+    DistributedInit,
+    Endpoint,
+    Exited,
+    Expectation,
+    Fact,
+    GraphBegin,
+    HttpListening,
+    KvPool,
+    Launched,
+    LoadProgress,
+    PoolSummary,
+    ServerArgs,
+    ServerReady,
+    Shutdown,
+    StateChange,
+    WeightsBegin,
+    WeightsEnd,
+)
+from tui.snapshot import Phase, PlotMark, Progress, State
+
+ENDED = (State.EXITED, State.FAILED, State.STOPPED)
+MOST_MARKS = 200
+
+
+class Lifecycle:
+    """Folds control facts and start-up lines. An exit before ready is a failed start, whatever the code."""
+
+    def __init__(self) -> None:
+        self.state = State.UNKNOWN
+        self.reason = ""
+        self.phase = Phase.NONE
+        self.since: float | None = None
+        self.percent: float | None = None
+        self.text = ""
+        self.launched_at: float | None = None
+        self.ready_at: float | None = None
+        self.exited: Exited | None = None
+        self.marks: list[PlotMark] = []
+        self.rank_phases: dict[str, Phase] = {}
+        self._weighed: set[str] = set()
+        self._expected: Expectation | None = None
+        self._endpoint = ""
+        self._said_ready: float | None = None
+
+    def apply(self, fact: Fact) -> None:
+        match fact:
+            case Launched():
+                self._begin(fact.at, State.STARTING, Phase.IMPORTING)
+                self._mark(fact.at, "launch")
+            case Attached():
+                self._begin(None, State.UNKNOWN, Phase.NONE)
+            case ServerArgs():
+                self._args(fact)
+            case DistributedInit() if not fact.done and (fact.rank or "TP0") not in self._weighed:
+                self._move(fact, Phase.DISTRIBUTED, fact.rank)
+            case WeightsBegin():
+                draft = (fact.rank or "TP0") in self._weighed
+                self._move(fact, Phase.DRAFT_WEIGHTS if draft else Phase.WEIGHTS, fact.rank)
+            case WeightsEnd():
+                self._weighed.add(fact.rank or "TP0")
+            case KvPool():
+                self._move(fact, Phase.KV_POOL, fact.rank)
+            case GraphBegin():
+                self._move(fact, Phase.GRAPHS, fact.rank)
+                self.text = fact.name
+            case PoolSummary() | HttpListening():
+                self._move(fact, Phase.WARMUP, fact.rank)
+            case LoadProgress():
+                self.percent, self.text = fact.percent, f"shard {fact.done}/{fact.total}"
+            case CaptureProgress():
+                self.percent = fact.percent
+                self.text = f"graph bs {fact.batch_size}" if fact.batch_size else self.text
+            case ServerReady():
+                self._said_ready = fact.at
+                self._ready(fact.at)
+            case Endpoint():
+                self._answer(fact)
+            case Shutdown() if self.state in (State.RUNNING, State.STARTING):
+                self._enter(fact.at, State.STOPPING, Phase.STOPPING, "shutting down")
+            case StateChange():
+                self._enter(fact.at, State(fact.state), self.phase, fact.reason)
+            case Exited():
+                self._exit(fact)
+            case Expectation():
+                self._expected = fact
+            case _:
+                pass
+
+    def serving_line(self, at: float) -> None:
+        """A batch line in a log whose start was not seen: it serves."""
+        if self.phase is Phase.NONE:
+            self._enter(at, State.RUNNING, Phase.SERVING, "batches in the log")
+
+    def died(self, at: float, reason: str) -> None:
+        """The log says that the server fell; where a keeper watches, its word (Exited) follows and wins."""
+        if self.state not in ENDED:
+            self._enter(at, State.FAILED, Phase.ENDED, reason)
+
+    def progress(self) -> Progress:
+        expected = self._expected
+        return Progress(
+            phase=self.phase,
+            since=self.since,
+            percent=self.percent,
+            text=self.text,
+            launched_at=self.launched_at,
+            expected_phase_s=expected.phases_s.get(self.phase.value) if expected else None,
+            expected_total_s=expected.total_s if expected else None,
+        )
+
+    def _begin(self, at: float | None, state: State, phase: Phase) -> None:
+        self.state, self.phase, self.since, self.reason = state, phase, at, ""
+        self.launched_at, self.ready_at, self.exited = at, None, None
+        self.percent, self.text, self._said_ready = None, "", None
+        self._weighed.clear()
+        self.rank_phases.clear()
+
+    def _args(self, fact: ServerArgs) -> None:
+        """Printed once per launch, so in a watched log it is where a life begins."""
+        if self.state in (State.UNKNOWN, State.RUNNING, *ENDED):
+            self._begin(fact.at, State.STARTING, Phase.IMPORTING)
+
+    def _move(self, fact: Fact, phase: Phase, rank: str | None) -> None:
+        if phase is not Phase.WARMUP:
+            self.rank_phases[rank or "TP0"] = phase
+        if self.phase in (Phase.SERVING, Phase.STOPPING, Phase.ENDED) or self.phase is phase:
+            return
+        self.phase, self.since, self.percent, self.text = phase, fact.at, None, ""
+        if self.state is State.UNKNOWN:
+            self.state = State.STARTING
+
+    def _ready(self, at: float) -> None:
+        if self.state in ENDED or self.phase is Phase.SERVING:
+            return
+        if self._endpoint == "foreign":
+            self.reason = "the log says ready, but another program answers on the port"
+            return
+        self.ready_at = at
+        self._enter(at, State.RUNNING, Phase.SERVING, "")
+        self._mark(at, "ready")
+
+    def _answer(self, fact: Endpoint) -> None:
+        self._endpoint = fact.state
+        # Launched servers are ready when their log says so; of an attached URL only the endpoint can speak.
+        if fact.state == "ready" and (self.state is State.UNKNOWN or self._said_ready is not None):
+            self._ready(fact.at)
+
+    def _exit(self, fact: Exited) -> None:
+        self.exited = fact
+        clean = fact.requested or (self.ready_at is not None and fact.code == 0)
+        words = f"signal {fact.signal}" if fact.signal else f"exit code {fact.code}"
+        if self.ready_at is None and not fact.requested:
+            words += " before it was ready"
+        self._enter(fact.at, State.EXITED if clean else State.FAILED, Phase.ENDED, words)
+        self._mark(fact.at, "exit")
+
+    def _enter(self, at: float, state: State, phase: Phase, reason: str) -> None:
+        if phase is not self.phase:
+            self.since, self.percent, self.text = at, None, ""
+        self.state, self.phase, self.reason = state, phase, reason
+
+    def _mark(self, at: float, text: str) -> None:
+        self.marks.append(PlotMark(at=at, text=text))
+        del self.marks[:-MOST_MARKS]
