@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,13 @@ def inspect_checkpoint(path: str | Path) -> Checkpoint:
     """
     folder = Path(path)
     config = load_config(folder)
+    return describe(folder, config, [tensor for shard in shards(folder) for tensor in read_header(shard)])
+
+
+def describe(folder: Path, config: Mapping[str, Any], tensors: Sequence[TensorInfo]) -> Checkpoint:
+    """A checkpoint from its parts; raises CheckpointError when the config lacks what every language model has."""
     text = text_config(config)
     layers = _required(text, folder, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    tensors = [tensor for shard in shards(folder) for tensor in read_header(shard)]
     method, kv_dtype = quantization(config, folder)
     hidden = _required(text, folder, "hidden_size", "n_embd", "d_model")
     heads = positive_int(text, "num_attention_heads", "n_head") or 1
@@ -137,7 +141,7 @@ def load_config(folder: Path) -> dict[str, Any]:
 
 
 def shards(folder: Path) -> tuple[Path, ...]:
-    """The safetensors files SGLang would load: those the index names, else all but Mistral's duplicate `consolidated`."""
+    """The safetensors files SGLang would load: those of the index, else all but Mistral's duplicate `consolidated`."""
     index = folder / _INDEX
     if index.exists():
         return _indexed(folder, index)
@@ -154,8 +158,12 @@ def shards(folder: Path) -> tuple[Path, ...]:
     raise CheckpointError(f"{folder} has a config.json but no .safetensors files: the weights were not downloaded.")
 
 
+def has_safetensors(folder: Path) -> bool:
+    return (folder / _INDEX).exists() or any(folder.glob("*.safetensors"))
+
+
 def group_tensors(tensors: Iterable[TensorInfo], num_hidden_layers: int) -> tuple[TensorGroup, ...]:
-    """Collapse tensors of one place, type and shape; a mixture of 200 000 expert tensors becomes a few thousand groups."""
+    """Collapse tensors of one place, type and shape; 200 000 expert tensors become a few thousand groups."""
     sums: dict[tuple[Place, str, tuple[int, ...]], list[int]] = defaultdict(lambda: [0, 0])
     for tensor in tensors:
         entry = sums[(place(tensor.name, num_hidden_layers), tensor.dtype, tensor.shape)]

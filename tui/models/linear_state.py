@@ -47,15 +47,25 @@ def linear_state(text: Mapping[str, Any]) -> LinearState | None:
     kda = text.get("linear_attn_config")
     if isinstance(kda, dict):
         found = _sizes(kda, "num_heads", "head_dim", "short_conv_kernel_size")
-        return found and LinearState("kda", found[0], found[1], found[1], found[0], found[2])
+        if found is None:
+            return None
+        heads, dim, kernel = found
+        return LinearState("kda", heads, dim, dim, heads, kernel)
     if "linear_num_value_heads" in text:
         keys = ("linear_num_value_heads", "linear_value_head_dim", "linear_key_head_dim", "linear_num_key_heads")
         found = _sizes(text, *keys, "linear_conv_kernel_dim")
-        return found and LinearState("gdn", *found, ssm_dtype=ssm)
+        return _state("gdn", found, ssm)
     if "mamba_num_heads" in text:
         found = _sizes(text, "mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "conv_kernel")
-        return found and LinearState("mamba2", *found, ssm_dtype=ssm)
+        return _state("mamba2", found, ssm)
     return None
+
+
+def _state(family: Literal["mamba2", "gdn"], found: tuple[int, ...] | None, ssm_dtype: str) -> LinearState | None:
+    if found is None:
+        return None
+    heads, head_dim, state_size, groups, kernel = found
+    return LinearState(family, heads, head_dim, state_size, groups, kernel, ssm_dtype)
 
 
 def _sizes(config: Mapping[str, Any], *keys: str) -> tuple[int, ...] | None:

@@ -41,7 +41,7 @@ class Shard(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one tensor goes. `param` names the fused parameter it ends up in; `part` is weight, bias, scale and so on."""
+    """Where one tensor goes: `param` names the fused parameter it ends up in, `part` is weight, bias, scale, …"""
 
     role: Role
     shard: Shard
@@ -52,99 +52,43 @@ class Place:
     nextn: bool
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|mtp_layers)\.(\d+)\.")
 _NEXTN = re.compile(r"(?:^|\.)(?:mtp|mtp_layers|mtp_block|nextn)(?:\.|$)")
 _VISION = re.compile(
     r"(?:^|\.)(?:vision_tower|visual|vision_model|vision_encoder|vision_embed\w*|embed_vision|vit|multi_modal_projector"
-    r"|multimodal_projector|mm_projector|vision_projection|vision_language_adapter|vision_adapter|patch_merger|mlp1|image_newline|audio_tower|audio_model"
-    r"|embed_audio|audio_encoder|aligner|projector)(?:\.|$)"
+    r"|multimodal_projector|mm_projector|vision_projection|vision_language_adapter|vision_adapter|patch_merger|mlp1"
+    r"|image_newline|audio_tower|audio_model|embed_audio|audio_encoder|aligner|projector)(?:\.|$)"
 )
 _EXPERT = re.compile(r"(?:^|\.)(?:experts|local_experts)(?:\.|$)")
+_EXPERT_NUMBER = re.compile(r"(\.(?:local_)?experts)\.\d+\.")
 _SHARED = re.compile(r"(?:^|\.)(?:shared_experts?|shared_mlp)(?:\.|$)")
-_PARTS = frozenset(
+_PARTS = _words(
     "weight bias qweight qzeros scales g_idx weight_scale weight_scale_inv weight_scale_2 input_scale weight_packed "
     "weight_shape weight_zero_point weight_g_idx weight_global_scale input_global_scale k_scale v_scale "
-    "e_score_correction_bias weight_scale_second weight_offset".split()
+    "e_score_correction_bias weight_scale_second weight_offset"
 )
-_EMBED = frozenset({"embed_tokens", "wte", "word_embeddings", "tok_embeddings", "embedding"})
-_HEAD = frozenset({"lm_head", "output_layer", "embed_out"})
-_ROUTER = frozenset({"gate", "router", "shared_expert_gate", "wg", "expert_bias", "e_score_correction_bias"})
-_KV = frozenset({"k_proj", "v_proj", "key_proj", "value_proj", "wk", "wv", "kv_proj"})
-_QKV = frozenset({"qkv_proj", "query_key_value", "Wqkv", "c_attn", "W_pack", "qkv"})
-_REPLICATED = frozenset(
-    {
-        "q_a_proj",
-        "kv_a_proj_with_mqa",
-        "fused_qkv_a_proj_with_mqa",
-        "fused_qkv_a_proj",
-        "kv_a_proj",
-        "f_a_proj",
-        "g_a_proj",
-        "wq_a",
-        "wkv",
-        "patch_embed",
-        "patch_embedding",
-        "position_embedding",
-        "pos_embed",
-        "rotary_emb",
-    }
+_EMBED = _words("embed_tokens wte word_embeddings tok_embeddings embedding")
+_HEAD = _words("lm_head output_layer embed_out")
+_ROUTER = _words("gate router shared_expert_gate wg expert_bias e_score_correction_bias")
+_KV = _words("k_proj v_proj key_proj value_proj wk wv kv_proj")
+_QKV = _words("qkv_proj query_key_value Wqkv c_attn W_pack qkv")
+_REPLICATED = _words(
+    "q_a_proj kv_a_proj_with_mqa fused_qkv_a_proj_with_mqa fused_qkv_a_proj kv_a_proj f_a_proj g_a_proj "
+    "wq_a wkv patch_embed patch_embedding position_embedding pos_embed rotary_emb"
 )
-_DRAFT = frozenset({"fc", "eh_proj", "input_proj"})
-_COLUMN = frozenset(
-    {
-        "q_proj",
-        "query",
-        "wq",
-        "wq_b",
-        "q_b_proj",
-        "kv_b_proj",
-        "gate_proj",
-        "up_proj",
-        "gate_up_proj",
-        "w1",
-        "w3",
-        "fc1",
-        "fc0",
-        "linear_fc1",
-        "c_fc",
-        "wi",
-        "dense_h_to_4h",
-        "in_proj",
-        "in_proj_qkvz",
-        "in_proj_ba",
-        "in_proj_qkv",
-        "in_proj_z",
-        "in_proj_a",
-        "in_proj_b",
-        "q_conv1d",
-        "k_conv1d",
-        "v_conv1d",
-        "conv1d",
-        "f_b_proj",
-        "g_b_proj",
-        "b_proj",
-        "g_proj",
-        "wqkv",
-    }
+_DRAFT = _words("fc eh_proj input_proj")
+_COLUMN = _words(
+    "q_proj query wq wq_b q_b_proj kv_b_proj gate_proj up_proj gate_up_proj w1 w3 fc1 fc0 linear_fc1 c_fc "
+    "wi dense_h_to_4h in_proj in_proj_qkvz in_proj_ba in_proj_qkv in_proj_z in_proj_a in_proj_b q_conv1d "
+    "k_conv1d v_conv1d conv1d f_b_proj g_b_proj b_proj g_proj wqkv"
 )
-_ROW = frozenset(
-    {
-        "o_proj",
-        "out_proj",
-        "down_proj",
-        "w2",
-        "fc2",
-        "linear_fc2",
-        "c_proj",
-        "dense",
-        "dense_4h_to_h",
-        "wo",
-        "proj",
-        "wo_b",
-    }
-)
-_HEAD_VECTORS = frozenset({"sinks", "A_log", "dt_bias", "D"})
-_EXPERT_DOWN = frozenset({"down_proj", "w2", "linear_2"})
+_ROW = _words("o_proj out_proj down_proj w2 fc2 linear_fc2 c_proj dense dense_4h_to_h wo proj wo_b")
+_HEAD_VECTORS = _words("sinks A_log dt_bias D")
+_EXPERT_DOWN = _words("down_proj w2 linear_2")
 _FUSED = {
     "q_proj": "qkv",
     "k_proj": "qkv",
@@ -158,7 +102,6 @@ _FUSED = {
 }
 
 
-@lru_cache(maxsize=4096)
 def _layer_of(stem: str, layers: int) -> tuple[int | None, bool]:
     """(layer, is it a next-token-prediction layer) of a module path; `layers` is the target's own layer count."""
     found = _LAYER.search(stem + ".")
@@ -169,6 +112,12 @@ def _layer_of(stem: str, layers: int) -> tuple[int | None, bool]:
 
 def place(name: str, num_hidden_layers: int) -> Place:
     """Classify one tensor. Unknown names inside a layer are taken as replicated, which errs towards more memory."""
+    # All experts of a layer share one place, so a large mixture costs one look-up per tensor.
+    return _place(_EXPERT_NUMBER.sub(r"\1.", name), num_hidden_layers)
+
+
+@lru_cache(maxsize=16384)
+def _place(name: str, num_hidden_layers: int) -> Place:
     stem, part = _split(name)
     layer, nextn = _layer_of(stem, num_hidden_layers)
     module = stem.rpartition(".")[2]

@@ -1,7 +1,7 @@
 """Safetensors headers: tensor names, types and sizes, without reading a weight.
 
-A file is an 8-byte little-endian header length, that many bytes of JSON, then the data. Only the header is read; the file
-size tells whether the data is all there.
+A file is an 8-byte little-endian header length, that many bytes of JSON, then the data. Only the header is read; the
+file size tells whether the data is all there.
 """
 
 import json

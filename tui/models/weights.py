@@ -213,7 +213,7 @@ class Sizer:
         if any(group.dtype == "F32" and self._loaded_bytes(group) < group.nbytes for group in groups):
             yield f"The checkpoint's float32 weights are cast to {self._dtype} while loading."
         if self._online in ONLINE_8_BIT:
-            yield f"--quantization {self._online} halves the linear weights while loading, which peaks higher than it ends."
+            yield f"--quantization {self._online} halves the linear weights while loading; the peak is higher."
         elif self._online:
             yield f"The effect of --quantization {self._online} is not known: weights are counted as stored."
         total = sum(group.nbytes for group in groups)
