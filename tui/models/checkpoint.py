@@ -87,13 +87,15 @@ def inspect_checkpoint(path: str | Path) -> Checkpoint:
     """
     folder = Path(path)
     config = load_config(folder)
+    # The config first: a folder of some other model should be told so, not blamed for its shards.
+    _layers(text_config(config), folder)
     return describe(folder, config, [tensor for shard in shards(folder) for tensor in read_header(shard)])
 
 
 def describe(folder: Path, config: Mapping[str, Any], tensors: Sequence[TensorInfo]) -> Checkpoint:
     """A checkpoint from its parts; raises CheckpointError when the config lacks what every language model has."""
     text = text_config(config)
-    layers = _required(text, folder, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    layers = _layers(text, folder)
     method, kv_dtype = quantization(config, folder)
     hidden = _required(text, folder, "hidden_size", "n_embd", "d_model")
     heads = positive_int(text, "num_attention_heads", "n_head") or 1
@@ -186,6 +188,10 @@ def _indexed(folder: Path, index: Path) -> tuple[Path, ...]:
             "the download is incomplete."
         )
     return tuple(folder / name for name in names)
+
+
+def _layers(text: Mapping[str, Any], folder: Path) -> int:
+    return _required(text, folder, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
 
 
 def _required(text: Mapping[str, Any], folder: Path, *keys: str) -> int:

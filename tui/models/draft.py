@@ -28,8 +28,8 @@ class Draft:
     """A draft model.
 
     `budget_layers` is what SGLang 0.5.14+ adds to the cell size, `pool_layers` what the draft's own pool has; they
-    differ when a config says num_nextn_predict_layers 0. `inside_target` is true when the draft is read from the target's
-    folder. `from_shapes` is true when its weights have no readable header and sizes come from config.json.
+    differ when a config says num_nextn_predict_layers 0. `inside_target` is true when the draft is read from the
+    target's folder. `from_shapes` is true when its weights have no readable header and sizes come from config.json.
     """
 
     kind: DraftKind

@@ -68,11 +68,10 @@ def read_header(path: Path) -> tuple[TensorInfo, ...]:
     """
     raw, data_bytes = _header_bytes(path)
     try:
-        header = json.loads(raw)
+        # It opens with a brace, so it is an object or an error.
+        header: dict[str, Any] = json.loads(raw)
     except (ValueError, RecursionError):
         raise CheckpointError(f"{path} is not a safetensors file: its header is not JSON; download it again.") from None
-    if not isinstance(header, dict):
-        raise CheckpointError(f"{path} is not a safetensors file: its header is not a table; download it again.")
     tensors = []
     end_bytes = 0
     for info, end in _entries(path, header):
@@ -93,10 +92,10 @@ def _header_bytes(path: Path) -> tuple[bytes, int]:
             raise CheckpointError(f"{path} is not a regular file, so it cannot be a checkpoint shard.")
         with path.open("rb") as file:
             file_bytes = os.fstat(file.fileno()).st_size
-            prefix = file.read(8)
+            prefix, opening = file.read(8), file.read(1)
             if prefix == _LFS_POINTER:
                 raise CheckpointError(f"{path} is a Git LFS pointer, not weights: run `git lfs pull` in its folder.")
-            if len(prefix) < 8:
+            if not opening:
                 raise CheckpointError(f"{path} is only {file_bytes} bytes long: the download is incomplete.")
             header_bytes = int.from_bytes(prefix, "little")
             if header_bytes < 2 or header_bytes > MAX_HEADER_BYTES:
@@ -104,12 +103,14 @@ def _header_bytes(path: Path) -> tuple[bytes, int]:
                     f"{path} is not a safetensors file: it announces a header of {header_bytes} bytes "
                     f"(2 to {MAX_HEADER_BYTES} are allowed)."
                 )
+            if opening != b"{":
+                raise CheckpointError(f"{path} is not a safetensors file: its header does not open with a brace.")
             if header_bytes + 8 > file_bytes:
                 raise CheckpointError(
                     f"{path} ends inside its header ({file_bytes} of {header_bytes + 8} bytes): "
                     "the download is incomplete."
                 )
-            return file.read(header_bytes), file_bytes - 8 - header_bytes
+            return opening + file.read(header_bytes - 1), file_bytes - 8 - header_bytes
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from None
 
