@@ -1,0 +1,86 @@
+"""Search the lines of a file in slices, forwards and backwards, without an index and without holding the file."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from threading import Event
+
+from tui.sources.lineseek import line_end, tail_start
+
+SLICE_BYTES = 256 * 1024
+"""Small enough that the slowest kind of pattern holds the interpreter for some milliseconds only."""
+OVERLAP_BYTES = 4 * 1024
+"""In a line longer than a slice, a match up to this long is found also across the slices' borders."""
+
+Pattern = bytes | re.Pattern[bytes]
+
+
+def line_pattern(text: str, *, regex: bool = False, ignore_case: bool | None = None) -> re.Pattern[bytes]:
+    """Pattern for what an operator typed. `ignore_case` None: only when `text` has no capital. Only ASCII letters fold.
+
+    Raises re.error for a broken regular expression.
+    """
+    source = text.encode()
+    fold = text == text.lower() if ignore_case is None else ignore_case
+    return re.compile(source if regex else re.escape(source), re.MULTILINE | (re.IGNORECASE if fold else 0))
+
+
+def as_pattern(pattern: Pattern) -> re.Pattern[bytes]:
+    """Plain bytes as a pattern; a pattern in which `^` and `$` mean the ends of a line."""
+    if isinstance(pattern, bytes):
+        return re.compile(re.escape(pattern))
+    return pattern if pattern.flags & re.MULTILINE else re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
+
+
+def matching_lines(fd: int, pattern: Pattern, start: int, end: int, stop: Event | None = None) -> Iterator[int]:
+    """Offsets of the lines that match, in order, of those that begin in `start` (a line's start) to before `end`.
+
+    Ends early when `stop` is set. A match must lie within one line.
+    """
+    wanted = as_pattern(pattern)
+    position = line_start = start
+    while position < end and not (stop and stop.is_set()):
+        asked = min(SLICE_BYTES, end - position)
+        block = os.pread(fd, asked, position)
+        at_end = len(block) < asked or position + asked == end
+        length = len(block) if at_end else block.rfind(b"\n") + 1
+        if length:
+            for hit in _hits(wanted, block[:length]):
+                yield position + hit if hit else line_start
+            position = line_start = position + length
+            if len(block) < asked:
+                return
+        elif wanted.search(block):  # all of the slice is inside one long line
+            yield line_start
+            position = line_start = line_end(fd, position + asked, end) + 1
+        else:
+            position += asked - OVERLAP_BYTES
+
+
+def last_matching_line(
+    fd: int, pattern: Pattern, end: int, *, origin: int = 0, stop: Event | None = None
+) -> int | None:
+    """Offset of the last matching line that begins before `end`, itself a line's start or the end of the file."""
+    wanted = as_pattern(pattern)
+    while end > origin and not (stop and stop.is_set()):
+        start = tail_start(fd, max(origin, end - SLICE_BYTES) + 1, 1, origin)
+        hits = deque(matching_lines(fd, wanted, start, end, stop), maxlen=1)
+        if hits:
+            return None if stop and stop.is_set() else hits[0]
+        end = start
+    return None
+
+
+def _hits(pattern: re.Pattern[bytes], text: bytes) -> Iterator[int]:
+    position = 0
+    while position < len(text) and (match := pattern.search(text, position)):
+        start = text.rfind(b"\n", 0, match.start()) + 1
+        if start == len(text):
+            return
+        stop = text.find(b"\n", match.start())
+        stop = len(text) if stop < 0 else stop
+        # A pattern such as \s+ runs over the line's end: then the line must match alone.
+        if match.end() <= stop or pattern.search(text[start:stop]):
+            yield start
+        position = stop + 1
