@@ -41,7 +41,9 @@ class Version:
         return self.text or ".".join(map(str, self.release))
 
     def at_least(self, major: int, minor: int, patch: int) -> bool:
-        """True when the release number is not before `major.minor.patch`; pre- and post-releases count as their release."""
+        """True when the release number is not before `major.minor.patch`; pre- and post-releases count as their
+        release.
+        """
         return self.release >= (major, minor, patch)
 
     def before(self, major: int, minor: int, patch: int) -> bool:
@@ -141,6 +143,8 @@ def draft_counted_before_pool(version: Version | None) -> bool | None:
 
 
 def inflates_tokens(version: Version | None) -> bool | None:
-    """Whether EAGLE adds draft tokens on top of the profiled pool: SGLang <= 0.5.6 (model_runner.py, init_memory_pool)."""
+    """Whether EAGLE adds draft tokens on top of the profiled pool: SGLang <= 0.5.6 (model_runner.py,
+    init_memory_pool).
+    """
     found = era(version)
     return None if found is None else found in (Era.B, Era.C, Era.D)
