@@ -182,6 +182,13 @@ class ServerReady(LogFact):
     """`The server is fired up and ready to roll!`"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartupTimings(LogFact):
+    """`Engine startup timings (s): …`: seconds by SGLang's own names; graph phases as "cuda_graph.target_verify"."""
+
+    seconds: Mapping[str, float]
+
+
 # ---------------------------------------------------------------------------------------------- log: serving
 
 
