@@ -171,7 +171,7 @@ def _terms_of_era_c(gpu_mem_mib: float, knobs: MemoryKnobs) -> list[Term]:
 def _terms_of_formula(
     version: Version, gpu_mem_mib: float, knobs: MemoryKnobs, model: ModelTraits, xpu: bool
 ) -> list[Term]:
-    """0.5.3 and later: constant, activations, graphs, ranks, DP attention, prefill graphs, floor, all-to-all buffers."""
+    """0.5.3 and later. DP attention takes 3 MiB per graph batch and replica, 4.5 above a batch of 300."""
     by_role = version.at_least(0, 5, 16)
     role = knobs.disaggregation
     chunk = chunked_prefill_size(version, gpu_mem_mib, knobs)

@@ -1,8 +1,8 @@
-"""Whether SGLang captures prefill (piecewise, breakable) CUDA graphs, and what the automatic fraction reserves for
-them.
+"""Whether SGLang captures prefill (piecewise, breakable) CUDA graphs, and what the automatic fraction reserves.
 
-Sources: ServerArgs._handle_piecewise_cuda_graph (0.5.10 – 0.5.13), _handle_cuda_graph_config and its compatibility rules
-(0.5.14 – 0.5.19, server_args.py), arg_groups/cuda_graph_hook.py (>= 0.5.20). They run before the fraction is computed.
+Sources: ServerArgs._handle_piecewise_cuda_graph (0.5.10 – 0.5.13), _handle_cuda_graph_config and its compatibility
+rules (0.5.14 – 0.5.19, server_args.py), arg_groups/cuda_graph_hook.py (>= 0.5.20). They run before the fraction is
+computed.
 """
 
 from collections.abc import Iterator
