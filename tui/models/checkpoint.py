@@ -20,6 +20,7 @@ from tui.models.errors import CheckpointError
 from tui.models.roles import Place, place
 from tui.models.safetensors import TensorInfo, read_header
 
+_MAX_LAYERS = 10_000
 _INDEX = "model.safetensors.index.json"
 
 
@@ -191,7 +192,12 @@ def _indexed(folder: Path, index: Path) -> tuple[Path, ...]:
 
 
 def _layers(text: Mapping[str, Any], folder: Path) -> int:
-    return _required(text, folder, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    layers = _required(text, folder, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    if layers > _MAX_LAYERS:
+        raise CheckpointError(
+            f"{folder / 'config.json'} claims {layers} layers: the file is damaged; download it again."
+        )
+    return layers
 
 
 def _required(text: Mapping[str, Any], folder: Path, *keys: str) -> int:

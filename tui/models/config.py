@@ -1,6 +1,7 @@
 """config.json as SGLang reads it: the text part of a wrapper, dtype, quantisation, context length."""
 
 import json
+import math
 import os
 import stat
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def context_length(text: Config) -> int:
     factor = 1.0
     if isinstance(scaling, dict) and "original_max_position_embeddings" not in scaling:
         value = scaling.get("factor", 1)
-        if scaling.get("rope_type") != "llama3" and isinstance(value, int | float):
+        if scaling.get("rope_type") != "llama3" and isinstance(value, int | float) and math.isfinite(value):
             factor = float(value)
     length = positive_int(text, *_CONTEXT_KEYS)
     return 2048 if length is None else int(factor * length)

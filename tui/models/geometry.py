@@ -152,7 +152,7 @@ def layer_kinds(text: Mapping[str, Any], architectures: tuple[str, ...]) -> tupl
     kda = text.get("linear_attn_config")
     if isinstance(kda, dict) and isinstance(kda.get("kda_layers"), list):
         # Kimi Linear counts its layers from one.
-        linear = set(kda["kda_layers"])
+        linear = [layer for layer in kda["kda_layers"] if isinstance(layer, int)]
         return tuple("linear" if i + 1 in linear else "full" for i in range(layers))
     interval = positive_int(text, "full_attention_interval")
     if interval is None and "linear_num_value_heads" in text:
