@@ -1,0 +1,129 @@
+"""A widget that draws lines of styled runs and repaints only the lines that changed."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.text import fit, width_of
+
+Run = tuple[str, str]  # text, name of a style
+Line = list[Run]
+
+STYLES = (
+    "plain",
+    "quiet",
+    "faint",
+    "strong",
+    "title",
+    "good",
+    "warn",
+    "bad",
+    "key",
+    "cursor",
+    "changed",
+    "tick",
+    "tick-over",
+    "base",
+    "draft",
+    "graphs",
+    "kv-used",
+    "kv",
+    "other",
+    "foreign",
+    "free",
+    "unknown",
+    "speed",
+    "accept",
+    "ghost",
+)
+
+
+class Canvas(Widget):
+    """Subclasses write `lines`; whoever has news calls `redraw`."""
+
+    COMPONENT_CLASSES = {f"canvas--{name}" for name in STYLES}
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._lines: list[Line] = []
+        self._styles: dict[str, Style] = {}
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The characters to draw with."""
+        return getattr(self.app, "glyphs", UNICODE)
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """What to show on `width` cells; `height` rows are visible."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Ask for the lines again and repaint those that changed."""
+        size = self.size
+        new = self.lines(size.width, size.height) if size.width else []
+        old, self._lines = self._lines, new
+        for y in range(max(len(old), len(new))):
+            if y >= len(old) or y >= len(new) or old[y] != new[y]:
+                self.refresh(Region(0, y, size.width, 1))
+
+    def on_resize(self) -> None:
+        self._lines = []
+        self.redraw()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        self._styles.clear()
+        super().notify_style_update()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y >= len(self._lines):
+            return Strip.blank(width, self._style("plain"))
+        segments: list[Segment] = []
+        room = width
+        for text, style in self._lines[y]:
+            text = fit(text, room, "")
+            room -= width_of(text)
+            segments.append(Segment(text, self._style(style)))
+            if room <= 0:
+                break
+        if room > 0:
+            segments.append(Segment(" " * room, self._style("plain")))
+        return Strip(segments, width)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._lines)
+
+    def text(self) -> str:
+        """What is shown, as plain text."""
+        return "\n".join("".join(run for run, _ in line).rstrip() for line in self._lines)
+
+    def _style(self, name: str) -> Style:
+        style = self._styles.get(name)
+        if style is None:
+            style = self._styles[name] = self.get_component_rich_style(f"canvas--{name}")
+        return style
+
+
+def length(line: Line) -> int:
+    """Cells that a line takes."""
+    return sum(width_of(text) for text, _ in line)
+
+
+def spread(left: Line, right: Line, width: int) -> Line:
+    """`left`, space, and `right` at the right edge; `right` goes when there is no room."""
+    space = width - length(left) - length(right)
+    return [*left, (" " * space, "plain"), *right] if space >= 1 else left
+
+
+def join(lines: list[Line], separator: Run) -> Line:
+    """Lines after one another with a separator between."""
+    joined: Line = []
+    for line in lines:
+        if joined and line:
+            joined.append(separator)
+        joined.extend(line)
+    return joined
