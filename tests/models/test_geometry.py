@@ -67,6 +67,7 @@ def test_gemma_windows_share_the_one_pool(model_type: str, extra: dict[str, Any]
     found = geometry("Gemma3ForCausalLM", model_type=model_type, sliding_window=1024, **extra)
     assert (found.kind, found.swa_pool) == (AttentionKind.MHA, False)
     assert (found.count("full"), found.count("swa")) == (full, 8 - full)
+    assert found.layer_kinds[0] == "swa"
 
 
 def test_gemma4_full_layers_have_their_own_heads() -> None:
@@ -87,6 +88,7 @@ def test_gemma4_full_layers_have_their_own_heads() -> None:
 def test_llama4_has_one_full_layer_in_four() -> None:
     found = geometry("Llama4ForConditionalGeneration", {}, attention_chunk_size=8192)
     assert (found.count("full"), found.count("swa"), found.sliding_window) == (2, 6, 8192)
+    assert found.layer_kinds == ("swa", "swa", "swa", "full") * 2
 
 
 GDN = {
@@ -101,6 +103,7 @@ GDN = {
 def test_qwen3_next_state_splits_over_ranks() -> None:
     found = geometry("Qwen3NextForCausalLM", full_attention_interval=4, **GDN)
     assert (found.kind, found.count("full"), found.count("linear")) == (AttentionKind.LINEAR_HYBRID, 2, 6)
+    assert found.layer_kinds == ("linear", "linear", "linear", "full") * 2
     state = found.linear_state
     assert state is not None
     # bf16 window of (values + 2 groups of keys) times three steps, float32 state of heads x 128 x 128.
