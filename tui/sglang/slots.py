@@ -25,9 +25,9 @@ def request_slots(
     """Rows N of the request table on one rank.
 
     `tokens`: the pool before any inflation. `state_limit`: requests that the recurrent-state pool can hold.
-    <= 0.5.9: the user's max_running_requests as given, or the estimate. 0.5.10 – 0.5.13: min(user / attention dp, estimate). From
-    0.5.14 on: min(user / attention dp, tokens // 2). Without a user value from 0.5.10 on: min(estimate, tokens // 2).
-    With speculation an unset value is 48 in every version.
+    <= 0.5.9: the user's max_running_requests as given, or the estimate. 0.5.10 – 0.5.13: min(user / attention dp,
+    estimate). From 0.5.14 on: min(user / attention dp, tokens // 2). Without a user value from 0.5.10 on: min(estimate,
+    tokens // 2). With speculation an unset value is 48 in every version.
     """
     estimate = estimated_slots(tokens, context_len)
     wanted = running_requests_setting(knobs)
