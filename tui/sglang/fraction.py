@@ -93,16 +93,11 @@ def automatic_fraction(
     warnings = [finding.warning] if finding.warning else []
     post_capture = post_capture_kv_sizing and version.at_least(0, 5, 16) and not traits.mla
     terms: tuple[Term, ...] = ()
-    if user is not None:
-        base, source = user, "user"
-    elif gpu_mem_mib is None:
-        base, source = (0.95 if version.at_least(0, 5, 20) else 0.88), "fallback"
-        warnings.append(f"The size of the GPUs is not known, so SGLang falls back to {base}.")
-    elif finding.era is Era.B:
-        base, source = _table_of_era_b(gpu_mem_mib, knobs.tp * knobs.pp), "automatic"
-    else:
+    if user is None and gpu_mem_mib is not None and finding.era is not Era.B:
         terms = _reserve_terms(version, finding.era, gpu_mem_mib, knobs, traits, post_capture, xpu)
-        base, source = round((gpu_mem_mib - sum(mib for _, mib in terms)) / gpu_mem_mib, 3), "automatic"
+    base, source = _base(version, finding.era, gpu_mem_mib, knobs, terms)
+    if source == "fallback":
+        warnings.append(f"The size of the GPUs is not known, so SGLang falls back to {base}.")
     factors = _factors(version, knobs, traits, post_capture, honor_explicit_fraction)
     value = base
     for _, factor in factors:
@@ -120,6 +115,19 @@ def automatic_fraction(
         factors=factors,
         warnings=tuple(warnings),
     )
+
+
+def _base(
+    version: Version, era: Era, gpu_mem_mib: float | None, knobs: MemoryKnobs, terms: tuple[Term, ...]
+) -> tuple[float, str]:
+    """The fraction before any factor, and its source."""
+    if knobs.mem_fraction_static is not None:
+        return knobs.mem_fraction_static, "user"
+    if gpu_mem_mib is None:
+        return (0.95 if version.at_least(0, 5, 20) else 0.88), "fallback"
+    if era is Era.B:
+        return _table_of_era_b(gpu_mem_mib, knobs.tp * knobs.pp), "automatic"
+    return round((gpu_mem_mib - sum(mib for _, mib in terms)) / gpu_mem_mib, 3), "automatic"
 
 
 def _table_of_era_b(gpu_mem_mib: float, ranks: int) -> float:
