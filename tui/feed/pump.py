@@ -37,7 +37,7 @@ Record = Callable[[Sequence[Fact]], None]
 
 
 class Pump:
-    """Owns a Session on a thread of its own. `record` is called there too, with every batch in the order it was folded."""
+    """Owns a Session on a thread of its own. `record` is called there too, with every batch, in order."""
 
     def __init__(self, record: Record | None = None) -> None:
         self._session = Session()

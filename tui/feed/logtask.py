@@ -1,0 +1,95 @@
+"""A log file as facts, and as something to page through: one follower feeds the grammar, one index serves the pane."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from tui.facts import Fact, LogTail
+from tui.feed.pump import Pump
+from tui.sglang.grammar import LogGrammar
+from tui.sources.lineindex import LineIndex
+from tui.sources.logfile import LogChunk, LogFollower
+from tui.sources.wake import wake_ups
+
+Clock = Callable[[], float]
+
+
+class LogTask:
+    """Follows one log. `index`: the pane's view of the file that has the name now, another object after a rotation."""
+
+    def __init__(self, path: Path, clock: Clock = time.time) -> None:
+        self.path = path
+        self.index: LineIndex | None = None
+        self.caught_up = asyncio.Event()
+        self._follower = LogFollower(path)
+        self._grammar = LogGrammar()
+        self._clock = clock
+        self._generation = -1
+        self._told: tuple[int, str | None] | None = None
+        self._lines = 0
+
+    async def run(self, pump: Pump, stop: asyncio.Event) -> None:
+        """Push facts until `stop` is set; `caught_up` is set once the end of the file was reached."""
+        try:
+            async with aclosing(wake_ups(self.path, stop)) as wakes:
+                async for _ in wakes:
+                    while not stop.is_set():
+                        chunk, facts = await asyncio.to_thread(self._step)
+                        await pump.push(facts)
+                        if not chunk.more:
+                            self.caught_up.set()
+                            break
+        finally:
+            self.close()
+
+    def read_all(self) -> list[Fact]:
+        """Everything that is in the file now, for one snapshot without a screen."""
+        facts: list[Fact] = []
+        while True:
+            chunk, more = self._step()
+            facts += more
+            if not chunk.more:
+                return facts
+
+    def close(self) -> None:
+        """Close the files."""
+        self._follower.close()
+        if self.index is not None:
+            self.index.close()
+            self.index = None
+
+    def _step(self) -> tuple[LogChunk, Sequence[Fact]]:
+        chunk = self._follower.poll()
+        now = self._clock()
+        facts: list[Fact] = []
+        for line in chunk.lines:
+            facts += self._grammar.feed(line.number, line.text, now)
+        if chunk.reset is not None:
+            facts += self._grammar.finish(now)
+        facts += self._tail(chunk, now)
+        self._show(chunk)
+        return chunk, facts
+
+    def _tail(self, chunk: LogChunk, now: float) -> list[Fact]:
+        """How far the log was read, told only when that changed: the age of the log counts from here."""
+        told = (chunk.base + chunk.offset, chunk.error)
+        if chunk.reset is None and told == self._told:
+            return []
+        self._told = told
+        if chunk.lines:
+            self._lines = chunk.lines[-1].number
+        reset = chunk.reset.value if chunk.reset else None
+        return [LogTail(at=now, lines=self._lines, bytes=chunk.offset, reset=reset, error=chunk.error)]
+
+    def _show(self, chunk: LogChunk) -> None:
+        if chunk.generation != self._generation or self.index is None:
+            descriptor = self._follower.dup_fd()
+            if descriptor is None:
+                return
+            # The old index is left to the pane that may be reading it; its descriptor goes with the object.
+            self.index = LineIndex(descriptor)
+            self._generation = chunk.generation
+        if self.index.scanned < chunk.offset:
+            self.index.grow(chunk.offset - self.index.scanned)
