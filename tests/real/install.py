@@ -31,7 +31,7 @@ class InstallError(Exception):
 
 def digest(*paths: Path) -> str:
     """Hash of the named files, and of this interpreter's minor version."""
-    found = hashlib.sha256(sys.version.rpartition(".")[0][:4].encode())
+    found = hashlib.sha256(repr(sys.version_info[:2]).encode())
     for path in sorted(paths):
         found.update(path.name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()

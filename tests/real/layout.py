@@ -14,6 +14,8 @@ SERVER_ENV = {
     "TORCH_COMPILE_DISABLE": "1",
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
+    # Threads that wait let others have the few cores.
+    "OMP_WAIT_POLICY": "PASSIVE",
 }
 
 

@@ -26,7 +26,7 @@ SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 VOCAB = 264
 CONTEXT = 8192
 # How much of the choice of the next token the context decides: larger means fewer accepted draft tokens.
-ATTENTION_GAIN, MLP_GAIN = 0.03, 0.004
+ATTENTION_GAIN, MLP_GAIN = 0.02, 0.003
 SUCCESSOR_GAIN = (6.0, 5.0)
 CHAT_TEMPLATE = (
     "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"

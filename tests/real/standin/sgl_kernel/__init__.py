@@ -5,10 +5,13 @@ is a function that raises when it is called.
 """
 
 import ctypes
+import os
 
 import torch
 
 __version__ = "0.4.10"
+# Tests that want an exception inside a running scheduler set this: longer sequences fail as a kernel would.
+MAX_LENGTH = int(os.environ.get("SPECDECK_STANDIN_MAX_LENGTH", "0"))
 
 
 def assign_req_to_token_pool_cpu(req, table, start, end, out_loc, pool_len):
@@ -178,6 +181,8 @@ def _extend_attention_cpu(
     ):
         if n == 0:
             continue
+        if MAX_LENGTH and length > MAX_LENGTH:
+            raise RuntimeError(f"extend_attention: sequence of {length} tokens is longer than {MAX_LENGTH}")
         at = torch.arange(length)[None]
         query_at = torch.arange(length - n, length)[:, None]
         mask = (at <= query_at) if is_causal else torch.ones(n, length, dtype=torch.bool)

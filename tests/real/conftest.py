@@ -1,0 +1,63 @@
+"""Fixtures of the tests that drive a real SGLang server on the CPU. They skip where it is not installed."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import layout
+import serving
+
+
+@pytest.fixture(scope="session")
+def sglang_venv() -> Path:
+    """The virtual environment of the real server."""
+    if not (layout.venv_dir() / ".packages").is_file():
+        pytest.skip("the real SGLang is not installed: run `python tests/real/install.py`")
+    return layout.venv_dir()
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """The folder that holds tiny-llama, tiny-draft-near, tiny-eagle3 and tiny-draft."""
+    if not (layout.models_dir() / ".models").is_file():
+        pytest.skip("the models are not made: run `python tests/real/install.py`")
+    return layout.models_dir()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port that nothing listens on."""
+    return serving.free_port()
+
+
+@pytest.fixture
+def launch(
+    sglang_venv: Path, models: Path, free_port: int, tmp_path: Path
+) -> Callable[..., AbstractContextManager[serving.Server]]:
+    """`with launch("tiny-plain", {"port": 1234}, env={...}) as server:` starts it; at the end its tree is killed.
+
+    The port is a free one unless the knobs name it. `server.wait_ready()`, `.wait_for_line()` and `.wait_exit()` wait.
+    """
+
+    @contextlib.contextmanager
+    def start(
+        profile: str, extra: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+    ) -> Iterator[serving.Server]:
+        built = serving.command(profile, {"port": free_port, **(extra or {})}, env)
+        with serving.launched(built, tmp_path / "server.log") as server:
+            yield server
+
+    return start
+
+
+@pytest.fixture
+def load() -> Callable[[str, int, int], None]:
+    """`load(base_url, n, max_tokens)` sends n requests at once, waits for them, and fails unless all get 200."""
+    return serving.load
