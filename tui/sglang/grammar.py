@@ -1,0 +1,149 @@
+"""The log reader's memory: raw lines in, facts out, in order.
+
+It remembers what a single line does not say: the last stamp, open tracebacks, whether a graph capture is under way (for
+progress bars without a title), and which version hints were given.
+"""
+
+from tui.facts import CaptureProgress, Fact, GraphBegin, GraphEnd, LoadProgress, LogFact, ServerArgs
+from tui.sglang.gates import GATE
+from tui.sglang.hints import Hinter, exact_version
+from tui.sglang.logline import read_record
+from tui.sglang.prefix import Record, Splitter, quick_record
+from tui.sglang.problems import recognise
+from tui.sglang.serving_lines import read_decode, read_prefill
+from tui.sglang.startup_lines import bare_bar
+from tui.sglang.tracebacks import Kind, TracebackAssembler
+
+
+class LogGrammar:
+    """Turns the lines of one log into facts. Pure: the same lines give the same facts. It never raises.
+
+    `feed` every line once, in order; `finish` when the log will not grow soon (the server exited, the file ended), which
+    ends open tracebacks. Feeding may go on afterwards.
+    """
+
+    def __init__(self) -> None:
+        self._splitter = Splitter()
+        self._tracebacks = TracebackAssembler()
+        self._hinter = Hinter()
+        self._stamp: float | None = None
+        self._recent = ""  # an unknown stamped line: its stamp is read only if somebody asks
+        self._captures = 0
+        self._batch_sizes: dict[str | None, tuple[int, ...]] = {}
+        self._serving_hinted: set[str] = set()
+
+    def feed(self, number: int, text: str, seen_at: float) -> list[Fact]:
+        """The facts of line `number` (1-based), `text` without its newline.
+
+        `seen_at`: Unix seconds, the time of a line before which no stamp was seen.
+        """
+        if "Decode batch" in text or "Prefill batch" in text:
+            facts = self._serving(number, text)
+            if facts is not None:
+                return facts
+        elif not GATE(text) and not self._tracebacks.busy:
+            if text[:1] == "[":
+                self._recent = text
+            return []
+        facts = []
+        for record in self._splitter.split(text):
+            self._record(number, record, seen_at, facts)
+        return _last_of_each_bar(facts)
+
+    def finish(self, seen_at: float) -> list[Fact]:
+        """Ends what is open. `seen_at` is not used by tracebacks, which carry the time of their head."""
+        return [*self._tracebacks.finish()]
+
+    def _serving(self, number: int, text: str) -> list[Fact] | None:
+        """The hot path: one decode or prefill record in SGLang's plain form. None: take the line apart properly."""
+        if self._tracebacks.busy or text.find("[20", 1) >= 0:
+            return None
+        record = quick_record(text)
+        if record is None or record.at is None:
+            return None
+        message = record.message
+        fact: LogFact | None
+        if message.startswith("Decode batch"):
+            fact = read_decode(message, record.at, number, record.rank)
+        elif message.startswith("Prefill batch"):
+            fact = read_prefill(message, record.at, number, record.rank)
+        else:
+            return None
+        self._stamp, self._recent = record.at, ""
+        if fact is None:
+            return []
+        if message[:13] in self._serving_hinted:
+            return [fact]
+        self._serving_hinted.add(message[:13])
+        return [fact, *self._hinter.hints(message, record.at, number, record.rank)]
+
+    def _record(self, number: int, record: Record, seen_at: float, facts: list[Fact]) -> None:
+        if record.at is not None:
+            self._stamp, self._recent = record.at, ""
+        at = record.at if record.at is not None else self._last_stamp(seen_at)
+        kind, rank, ended = self._tracebacks.feed(record, number, at)
+        facts += ended
+        message = record.message
+        if kind is Kind.FRAME:
+            if record.stamped or "hit an exception" in message or "Initialization failed" in message:
+                facts += recognise(message, at, number, rank)
+            return
+        if kind is Kind.MESSAGE:
+            found: list[LogFact] = [*recognise(message, at, number, rank)]
+        else:
+            found = read_record(message, at, number, rank) if message.strip() else []
+            if not found:
+                found = self._contextual(message, at, number, rank)
+        facts += self._hinter.hints(message, at, number, rank)
+        facts += (self._remember(fact) for fact in found)
+
+    def _contextual(self, message: str, at: float, number: int, rank: str | None) -> list[LogFact]:
+        """Lines that mean something only after others: title-less capture bars, the list of graph sizes."""
+        if "%|" in message and self._captures > 0:
+            bar = bare_bar(message, at, number, rank)
+            return [bar] if bar else []
+        if message.startswith("Capture cuda graph bs ["):
+            sizes = message[len("Capture cuda graph bs [") :].split("]")[0].split(",")
+            self._batch_sizes[rank] = tuple(int(size) for size in sizes if size.strip().isdecimal() and len(size) < 12)
+            return []
+        version = exact_version(message, at, number, rank) if "sglang" in message.lower() else None
+        return [version] if version else []
+
+    def _remember(self, fact: LogFact) -> LogFact:
+        if isinstance(fact, GraphBegin):
+            self._captures += 1
+        elif isinstance(fact, GraphEnd):
+            self._captures = max(0, self._captures - 1)
+            sizes = self._batch_sizes.pop(fact.rank, ())
+            if sizes and not fact.batch_sizes:
+                return GraphEnd(
+                    at=fact.at,
+                    line=fact.line,
+                    rank=fact.rank,
+                    name=fact.name,
+                    used_gib=fact.used_gib,
+                    avail_gib=fact.avail_gib,
+                    elapsed_s=fact.elapsed_s,
+                    batch_sizes=sizes,
+                )
+        elif isinstance(fact, ServerArgs):  # a new life
+            self._captures = 0
+            self._batch_sizes.clear()
+        return fact
+
+    def _last_stamp(self, seen_at: float) -> float:
+        if self._recent:
+            record = quick_record(self._recent)
+            self._recent = ""
+            if record is not None and record.at is not None:
+                self._stamp = record.at
+        return seen_at if self._stamp is None else self._stamp
+
+
+def _last_of_each_bar(facts: list[Fact]) -> list[Fact]:
+    r"""A line that redraws a bar with \r many times says where the bar is at its end."""
+    bars = [fact for fact in facts if isinstance(fact, LoadProgress | CaptureProgress)]
+    if len(bars) < 2:
+        return facts
+    last = {type(bar): bar for bar in bars}
+    return [f for f in facts if not isinstance(f, LoadProgress | CaptureProgress) or last[type(f)] is f]

@@ -1,0 +1,32 @@
+"""What a rule of `tui.sglang.problems` is: words that a line must hold, and the numbers to read from it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+F = r"\d{1,9}(?:\.\d{1,12})?"  # a size, fraction or time
+N = r"-?\d{1,15}"  # a count
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`needle` must be in the message, then `pattern` must match; its named groups are the numbers.
+
+    `alone`: only when no other rule found anything, because the words are part of many other messages.
+    """
+
+    code: str
+    needle: str
+    pattern: re.Pattern[str] | None = None
+    read: Callable[[str], dict[str, float]] | None = None
+    alone: bool = False
+
+
+def rule(
+    code: str,
+    needle: str,
+    pattern: str | None = None,
+    read: Callable[[str], dict[str, float]] | None = None,
+    alone: bool = False,
+) -> Rule:
+    return Rule(code, needle, re.compile(pattern, re.ASCII) if pattern else None, read, alone)
