@@ -2,9 +2,9 @@
 
 import os
 import sys
+import termios
 from collections.abc import Mapping
 
-from tui.app import themes
 
 # Terminals whose name promises no more than 16 colours. COLORTERM may promise more.
 SIXTEEN = ("screen", "linux", "xterm", "vt100", "vt220", "ansi", "rxvt")
@@ -45,7 +45,16 @@ def few_glyphs(environ: Mapping[str, str]) -> bool:
 def choose_theme(asked: str | None, environ: Mapping[str, str]) -> str:
     """The theme to begin with. "dark", "light", "contrast" and "ansi" are short for ours."""
     if no_colour(environ):
-        return themes.ANSI
+        return "specdeck-ansi"
     if asked:
         return f"specdeck-{asked}" if asked in ("dark", "light", "contrast", "ansi") else asked
-    return themes.ANSI if sixteen_colours(environ) else themes.DARK
+    return "specdeck-ansi" if sixteen_colours(environ) else "specdeck-dark"
+
+
+def alive() -> bool:
+    """Whether the terminal is still there. After a hang-up every ioctl on it fails with EIO."""
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno() if sys.__stdin__ else 0)
+    except (termios.error, OSError, ValueError):
+        return False
+    return True

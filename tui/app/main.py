@@ -1,0 +1,285 @@
+"""The application: themes, keys, the feed, and leaving cleanly. Imported only when a screen is wanted."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from tui.app import clipboard, keymap, terminal, themes
+from tui.app.dump import screen_text
+from tui.app.frame import Frame
+from tui.app.glyphs import glyphs
+from tui.app.port import Feed
+from tui.app.screens.dashboard import CONTROL, Dashboard
+from tui.app.screens.dialog import Dialog
+from tui.app.screens.knob_editor import KnobEditor
+from tui.app.screens.reader import Entry, HelpScreen, Reader
+from tui.app.widgets.gpu_bars import GpuBars
+from tui.app.widgets.knobs import Knobs
+from tui.app.words import LEAVING
+from tui.snapshot import Snapshot
+
+# Seconds between two drawings of ordinary news, slowest first.
+RATES = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25)
+WATCHDOG_S = 5.0
+HANGUP = 129  # what a shell reports of a process ended by SIGHUP
+TWICE_S = 2.0  # ctrl+c pressed again within this time leaves
+
+
+class SpecdeckApp(App[int]):
+    """One feed on one screen."""
+
+    CSS_PATH = "specdeck.tcss"
+    TITLE = "specdeck"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-home"), (150, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
+    BINDINGS = [Binding("ctrl+c", "hint_leave", "Leave", id="app.interrupt", show=False, priority=False)]
+
+    def __init__(self, feed: Feed, *, read_only: bool = False, ascii_only: bool = False, theme: str | None = None) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self._feed = feed
+        self.read_only = read_only or feed.read_only
+        environ = {**os.environ, **({"NO_COLOR": "1"} if self.no_color else {})}
+        self.glyphs = glyphs(ascii_only or terminal.few_glyphs(environ), terminal.no_colour(environ))
+        self.frozen = False
+        self._frame = Frame()
+        self._rate = RATES.index(0.5)
+        self._latest = feed.snapshot
+        self._drawn_at = 0.0
+        self._pressed_at = 0.0
+        self._environ = environ
+        for ours in themes.themes():
+            self.register_theme(ours)
+        self.theme = terminal.choose_theme(theme, environ)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return themes.variable_defaults()
+
+    def on_mount(self) -> None:
+        self._load_keymap()
+        self.dashboard = Dashboard(self._feed)
+        self.push_screen(self.dashboard)
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.run_worker(self._follow(), group="feed")
+        if not self.is_headless:
+            self.set_interval(WATCHDOG_S, self._leave_if_terminal_gone)
+
+    # ---- the feed
+
+    async def _follow(self) -> None:
+        try:
+            await self._feed.run(self.receive)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.notify(f"The data stream stopped: {error or type(error).__name__}", severity="error", timeout=3600)
+
+    def receive(self, snapshot: Snapshot) -> None:
+        """News from the feed. Ordinary news is drawn at the chosen rate, great news at once."""
+        great = _great(self._latest, snapshot)
+        self._latest = snapshot
+        now = time.monotonic()
+        if self.frozen or (not great and now - self._drawn_at < RATES[self._rate] * 0.9):
+            return
+        self._drawn_at = now
+        self.dashboard.show(snapshot)
+
+    # ---- the wire
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        """Send what changed and no more."""
+        super()._display(screen, self._frame.thrifty(renderable) if renderable is not None else None)
+
+    def on_resize(self) -> None:
+        self._frame.forget()
+
+    def action_redraw(self) -> None:
+        self._frame.forget()
+        self.screen.refresh()
+
+    def _leave_if_terminal_gone(self) -> None:
+        """A dropped SSH connection must not leave a dashboard behind. The server is another session: untouched."""
+        if not terminal.alive():
+            # Nothing can be drawn or restored any more, and threads blocked on the dead terminal would hold the exit.
+            os._exit(HANGUP)
+
+    # ---- actions
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Messages go to the last line: a toast would repaint a corner of the screen twice."""
+        text = f"{title}: {message}" if title else message
+        self.dashboard.say(text, severity, timeout or 6.0)
+
+    def action_leave(self) -> None:
+        self.exit(0)
+
+    def action_hint_leave(self) -> None:
+        now = time.monotonic()
+        if now - self._pressed_at < TWICE_S:
+            self.exit(0)
+            return
+        self._pressed_at = now
+        self.notify("ctrl+c again, or q, leaves the dashboard. The server stays.")
+
+    async def action_quit(self) -> None:
+        self.exit(0)
+
+    def action_help_quit(self) -> None:
+        self.action_hint_leave()
+
+    def action_help(self) -> None:
+        path = keymap.config_folder(self._environ) / "keymap.toml"
+        self.push_screen(HelpScreen(self.key_entries(), str(path)))
+
+    def action_freeze(self) -> None:
+        self.frozen = not self.frozen
+        self.dashboard.show(self._latest)
+
+    def action_rate(self, by: int) -> None:
+        self._rate = max(0, min(len(RATES) - 1, self._rate + by))
+        self.notify(f"The screen is drawn every {RATES[self._rate]:g} s, and at once when something happens.", timeout=3)
+
+    def action_mouse(self) -> None:
+        driver = self._driver
+        if driver is None or not hasattr(driver, "_enable_mouse_support"):
+            return
+        driver._mouse = True
+        self._mouse_on = not getattr(self, "_mouse_on", self._mouse_at_start)
+        if self._mouse_on:
+            driver._enable_mouse_support()
+            self.notify("The mouse is specdeck's; m gives it back.")
+        else:
+            driver._disable_mouse_support()
+            self.notify("The mouse is the terminal's: select text as usual; m takes it back.")
+
+    _mouse_at_start = True
+
+    def action_copy(self) -> None:
+        focused = self.focused
+        text = getattr(focused, "copied_text", None)
+        if callable(text):
+            self.copy_text(text())
+        elif self.dashboard.query_one("VerdictCard").display and self._latest.verdict is not None:
+            from tui.app.widgets.verdict_card import as_text
+
+            self.copy_text(as_text(self._latest.verdict))
+        elif focused is not None and hasattr(focused, "text"):
+            self.copy_text(focused.text())
+        else:
+            self.copy_text(screen_text(self))
+
+    def copy_text(self, text: str) -> None:
+        """To the clipboard by OSC 52; what is too much for that goes to a file."""
+        lines = text.count("\n") + 1
+        what = f"{lines} lines" if lines > 1 else "1 line"
+        if clipboard.fits(text):
+            self.copy_to_clipboard(text)
+            self.notify(f"{what} {clipboard.hint()}", timeout=4)
+            return
+        self._save(text, "copied.txt", what)
+
+    def action_dump(self) -> None:
+        stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+        svg = self.export_screenshot()
+        self._save(svg, f"screen-{stamp}.svg", "the screen")
+        self._save(screen_text(self), f"screen-{stamp}.txt", "the screen (.txt and .svg)")
+
+    def _save(self, text: str, name: str, what: str) -> None:
+        try:
+            path = clipboard.save(text, keymap.state_folder(self._environ) / "screens", name)
+        except OSError as error:
+            self.notify(f"{what} could not be saved: {error}", severity="error")
+            return
+        self.notify(f"{what} saved as {path}", timeout=10)
+
+    # ---- keys and commands
+
+    def key_entries(self) -> list[Entry]:
+        """(group, keys, words) of every binding that can be used, from the bindings themselves."""
+        entries: list[Entry] = []
+        for owner in self._owners():
+            group = getattr(owner, "BINDING_GROUP_TITLE", "") or owner.__name__
+            for binding in owner.BINDINGS:
+                if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL):
+                    entries.append((group, self._keys_of(binding), binding.description))
+        return entries
+
+    def binding_ids(self) -> list[str]:
+        """Ids that a keymap may name."""
+        owners = [*self._owners(), type(self)]
+        return [binding.id for owner in owners for binding in owner.BINDINGS if isinstance(binding, Binding) and binding.id]
+
+    def _owners(self) -> list[Any]:
+        from tui.app.screens.dialog import LaunchDialog
+
+        owners: list[Any] = [Dashboard, GpuBars, Knobs, Dialog, LaunchDialog, KnobEditor, Reader, HelpScreen]
+        pane = self.dashboard.query("#log-pane") if hasattr(self, "dashboard") else None
+        if pane and type(pane.first()).__name__ == "LogPane":
+            owners.insert(1, type(pane.first()))
+        return owners
+
+    def _keys_of(self, binding: Binding) -> str:
+        keys = self._keymap.get(binding.id or "", binding.key)
+        return " ".join(self.get_key_display(Binding(key, "", "")) for key in keys.split(","))
+
+    def _load_keymap(self) -> None:
+        path = keymap.config_folder(self._environ) / "keymap.toml"
+        try:
+            mine = keymap.load(path, self.binding_ids())
+        except keymap.KeymapError as error:
+            problem = str(error)
+            self.call_after_refresh(lambda: self.notify(problem, severity="error", timeout=20))
+            return
+        if mine:
+            self.set_keymap(mine)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        for binding in Dashboard.BINDINGS:
+            if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL):
+                yield SystemCommand(binding.description, self._keys_of(binding), self._runner(binding.action))
+        yield SystemCommand("Theme", "Choose the colours", self.action_change_theme)
+
+    def _runner(self, action: str) -> Any:
+        async def run() -> None:
+            await self.dashboard.run_action(action)
+
+        return run
+
+
+def _great(old: Snapshot, new: Snapshot) -> bool:
+    """Whether somebody at the screen should see this at once."""
+    return (
+        old.state != new.state
+        or old.progress.phase != new.progress.phase
+        or old.verdict != new.verdict
+        or old.run != new.run
+        or len(old.warnings) != len(new.warnings)
+    )
+
+
+def run(feed: Feed, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:
+    """The dashboard until the operator leaves it; the exit code."""
+    app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme)
+    app._mouse_at_start = mouse
+    code = app.run(mouse=mouse)
+    if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
+        print(LEAVING, file=sys.stderr)
+    return app.return_code if code is None else code

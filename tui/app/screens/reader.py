@@ -1,0 +1,184 @@
+"""Text to read at leisure: help, the whole verdict, where a number comes from."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from tui.app.text import escape, fit, gib, pad, value, wrap
+from tui.app.widgets.canvas import Line
+from tui.app.widgets.rows import Rows
+from tui.app.words import GLOSSARY
+from tui.snapshot import SEGMENTS, GpuBar
+
+Entry = tuple[str, str, str]  # group, keys, what they do
+
+
+class Reader(ModalScreen[None]):
+    """A title and scrolling lines."""
+
+    BINDING_GROUP_TITLE = "Reading"
+    BINDINGS = [
+        Binding("escape,q,enter", "close", "Close", id="reader.close"),
+        Binding("down,j", "scroll(1)", "Down", id="reader.down", show=False),
+        Binding("up,k", "scroll(-1)", "Up", id="reader.up", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", id="reader.page-down", show=False),
+        Binding("pageup,b", "page(-1)", "Page up", id="reader.page-up", show=False),
+        Binding("home,g", "edge(-1)", "Top", id="reader.top", show=False),
+        Binding("end,G", "edge(1)", "Bottom", id="reader.bottom", show=False),
+        Binding("y", "copy", "Copy", id="reader.copy"),
+    ]
+
+    def __init__(self, title: str, build: Callable[[int], list[Line]]) -> None:
+        super().__init__()
+        self._title = title
+        self._build = build
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="reader"):
+            yield Rows(self._head, id="reader-title")
+            with VerticalScroll(id="reader-scroll", can_focus=False):
+                yield Rows(self._build, id="reader-body")
+            yield from self.extra()
+
+    def extra(self) -> Iterable[Widget]:
+        """Widgets below the lines."""
+        return ()
+
+    def _head(self, width: int) -> list[Line]:
+        keys = "y copy  esc close "
+        return [[(pad(f" {self._title}", width - len(keys)), "title"), (keys, "quiet")]]
+
+    @property
+    def _scroll(self) -> VerticalScroll:
+        return self.query_one("#reader-scroll", VerticalScroll)
+
+    def action_scroll(self, rows: int) -> None:
+        self._scroll.scroll_relative(y=rows, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        self._scroll.scroll_relative(y=pages * (self._scroll.size.height - 1), animate=False)
+
+    def action_edge(self, where: int) -> None:
+        if where < 0:
+            self._scroll.scroll_home(animate=False)
+        else:
+            self._scroll.scroll_end(animate=False)
+
+    def action_copy(self) -> None:
+        copy = getattr(self.app, "copy_text")
+        copy(self.query_one("#reader-body", Rows).text())
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+class HelpScreen(Reader):
+    """All bindings, grouped, and the glossary; `/` narrows."""
+
+    BINDINGS = [Binding("slash", "search", "Narrow", id="help.search")]
+
+    def __init__(self, entries: Sequence[Entry], keymap: str) -> None:
+        super().__init__("Keys and words", self._lines)
+        self._entries = entries
+        self._keymap = keymap
+        self._wanted = ""
+
+    def extra(self) -> Iterable[Widget]:
+        box = Input(placeholder="narrow to…", id="reader-input", compact=True)
+        box.cursor_blink = False
+        box.display = False
+        yield box
+
+    def _head(self, width: int) -> list[Line]:
+        keys = "/ narrow  y copy  esc close "
+        return [[(pad(f" {self._title}", width - len(keys)), "title"), (keys, "quiet")]]
+
+    def action_search(self) -> None:
+        box = self.query_one("#reader-input", Input)
+        box.display = True
+        box.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._wanted = event.value.lower()
+        self.query_one("#reader-body", Rows).rebuild()
+
+    def on_input_submitted(self) -> None:
+        self.set_focus(None)
+
+    def _lines(self, width: int) -> list[Line]:
+        return help_lines(self._entries, self._wanted, width, self._keymap)
+
+
+def help_lines(entries: Sequence[Entry], wanted: str, width: int, keymap: str) -> list[Line]:
+    """Bindings by group, then the glossary, narrowed to what holds `wanted`."""
+    shown = [entry for entry in entries if wanted in " ".join(entry).lower()]
+    column = max((len(keys) for _, keys, _ in shown), default=0) + 2
+    lines: list[Line] = []
+    group = ""
+    for name, keys, words in shown:
+        if name != group:
+            group = name
+            lines += [[], [(f" {name}", "title")]] if lines else [[(f" {name}", "title")]]
+        lines.append([(f"  {pad(keys, column)}", "key"), (fit(words, width - column - 3), "plain")])
+    glossary = [(word, text) for word, text in GLOSSARY if wanted in f"{word} {text}".lower()]
+    if glossary:
+        lines += [[], [(" Words", "title")]]
+        room = max(len(word) for word, _ in glossary) + 2
+        for word, text in glossary:
+            for i, part in enumerate(wrap(text, width - room - 4)):
+                lines.append([(f"  {pad(word if i == 0 else '', room)}", "strong"), (part, "plain")])
+    if not wanted:
+        lines += [[], [(fit(f" Other keys: {escape(keymap)}, binding = \"keys\"", width), "quiet")]]
+    return lines
+
+
+def plain_lines(text: str) -> Callable[[int], list[Line]]:
+    """Text as lines, wrapped; harmless already."""
+
+    def build(width: int) -> list[Line]:
+        lines: list[Line] = []
+        for row in text.split("\n"):
+            indent = len(row) - len(row.lstrip())
+            parts = wrap(row, width - 2 - indent) or [""]
+            lines += [[(" " * (1 + indent) + part, "plain")] for part in parts]
+        return lines
+
+    return build
+
+
+def bar_lines(bar: GpuBar) -> Callable[[int], list[Line]]:
+    """Where each GiB of a GPU comes from."""
+
+    def build(width: int) -> list[Line]:
+        lines: list[Line] = [[(f" {escape(bar.name)}  {escape(bar.uuid)}", "quiet")], []]
+        for name in SEGMENTS:
+            amount = bar.segments.get(name)
+            size = gib(amount.gib if amount else None)
+            source = amount.source.value if amount else "unknown"
+            head: Line = [(f"  {pad(name, 9)}", name), (pad(size, 8, right=True), "strong"), (" GiB  ", "quiet")]
+            head.append((pad(source, 10), "quiet"))
+            why = wrap(escape(amount.why), max(20, width - 38)) if amount else []
+            lines.append([*head, (why[0] if why else "", "plain")])
+            lines += [[(" " * 35 + part, "plain")] for part in why[1:]]
+        lines.append([(f"  {pad('total', 9)}", "quiet"), (pad(gib(bar.total_gib), 8, right=True), "strong"), (" GiB", "quiet")])
+        if bar.budget_gib is not None:
+            words = " GiB  mem-fraction-static of what was free before the weights"
+            lines.append([(f"  {pad('budget', 9)}", "quiet"), (pad(gib(bar.budget_gib), 8, right=True), "strong"), (words, "quiet")])
+        for title, rows in (("Other processes", bar.foreign), ("Notes", (bar.note,) if bar.note else ())):
+            if rows:
+                lines += [[], [(f" {title}", "title")]]
+                lines += [[("  " + part, "plain")] for row in rows for part in wrap(escape(row), width - 4)]
+        return lines
+
+    return build
+
+
+def setting_text(name: str, setting: object, origin: str, about: str) -> str:
+    """A knob, explained."""
+    where = {"profile": "your profile", "server": "SGLang chose it", "command line": "the command line"}.get(origin, origin)
+    return f"{escape(name)} = {value(setting)}\nfrom: {escape(where)}\n\n{escape(about) or 'SGLang gives no help for it.'}"

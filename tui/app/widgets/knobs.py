@@ -1,0 +1,149 @@
+"""The launch flags in force, and what the operator wants them to be at the next start."""
+
+from collections.abc import Mapping
+
+from textual.binding import Binding
+from textual.message import Message
+
+from tui.app.text import escape, fit, pad, value, width_of
+from tui.app.widgets.canvas import Canvas, Line, spread
+from tui.snapshot import Knob, Snapshot
+
+ORIGIN = {"profile": "", "server": "auto", "command line": "cli"}
+
+
+class Knobs(Canvas, can_focus=True):
+    """A list with a cursor. It changes nothing itself: it posts what the operator asks for."""
+
+    BINDING_GROUP_TITLE = "Knobs"
+    BINDINGS = [
+        Binding("down,j", "move(1)", "Next knob", id="knob.next", show=False),
+        Binding("up,k", "move(-1)", "Previous knob", id="knob.previous", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", id="knob.page-down", show=False),
+        Binding("pageup,b", "page(-1)", "Page up", id="knob.page-up", show=False),
+        Binding("home,g", "move(-9999)", "First knob", id="knob.first", show=False),
+        Binding("end,G", "move(9999)", "Last knob", id="knob.last", show=False),
+        Binding("enter", "edit", "Edit the knob", id="knob.edit", show=False),
+        Binding("plus,equals_sign", "step(1)", "Step the knob up", id="knob.up", show=False),
+        Binding("minus", "step(-1)", "Step the knob down", id="knob.down", show=False),
+        Binding("u", "undo", "Undo the last change", id="knob.undo", show=False),
+        Binding("d", "default", "Back to what is in force", id="knob.default", show=False),
+        Binding("i", "explain", "What this knob is", id="knob.explain", show=False),
+    ]
+
+    class Asked(Message):
+        """The operator wants something done with a knob. `what`: "edit", "step", "default" or "explain"."""
+
+        def __init__(self, what: str, name: str, by: int = 0) -> None:
+            super().__init__()
+            self.what, self.name, self.by = what, name, by
+
+    class Undo(Message):
+        """The operator wants the last change undone."""
+
+    def __init__(self) -> None:
+        super().__init__(id="knobs")
+        self._knobs: tuple[Knob, ...] = ()
+        self._pending: Mapping[str, object] = {}
+        self._names: list[str] = []
+        self._cursor = 0
+        self._top = 0
+
+    def show(self, snapshot: Snapshot, pending: Mapping[str, object]) -> None:
+        """Draw the knobs in force and the pending changes."""
+        self._knobs, self._pending = snapshot.knobs, pending
+        self._names = [knob.name for knob in self._knobs]
+        self._names += [name for name in pending if name not in self._names]
+        self._cursor = max(0, min(self._cursor, len(self._names) - 1))
+        self.redraw()
+
+    @property
+    def selected(self) -> str | None:
+        """The name of the knob under the cursor."""
+        return self._names[self._cursor] if self._names else None
+
+    def select(self, name: str) -> None:
+        """Put the cursor on a knob."""
+        if name in self._names:
+            self._cursor = self._names.index(name)
+            self.redraw()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("edit", "step", "undo", "default"):
+            return not getattr(self.app, "read_only", False)
+        return True
+
+    def action_move(self, rows: int) -> None:
+        self._cursor = max(0, min(len(self._names) - 1, self._cursor + rows))
+        self.redraw()
+
+    def action_page(self, pages: int) -> None:
+        self.action_move(pages * max(1, self.size.height - 2))
+
+    def action_edit(self) -> None:
+        self._ask("edit")
+
+    def action_step(self, by: int) -> None:
+        self._ask("step", by)
+
+    def action_default(self) -> None:
+        self._ask("default")
+
+    def action_explain(self) -> None:
+        self._ask("explain")
+
+    def action_undo(self) -> None:
+        self.post_message(self.Undo())
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        self.redraw()
+
+    def _ask(self, what: str, by: int = 0) -> None:
+        if self.selected:
+            self.post_message(self.Asked(what, self.selected, by))
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        rows = max(0, height - 1)
+        self._top = max(0, min(self._top, len(self._names) - rows))
+        if self._cursor < self._top:
+            self._top = self._cursor
+        elif rows and self._cursor >= self._top + rows:
+            self._top = self._cursor - rows + 1
+        shown = self._names[self._top : self._top + rows]
+        lines = [self._title(width, len(shown))]
+        if not self._names:
+            return [*lines, [("  ", "plain"), (fit("No server, so no knobs yet.", width - 2), "quiet")]]
+        in_force = {knob.name: knob for knob in self._knobs}
+        return lines + [self._row(name, in_force.get(name), width) for name in shown]
+
+    def _title(self, width: int, shown: int) -> Line:
+        left: Line = [(" Knobs", "title")]
+        if self._pending:
+            right: Line = [(f"{len(self._pending)} changed, ", "changed"), ("R", "key"), (" restarts ", "quiet")]
+        elif shown < len(self._names):
+            right = [(f"{self._top + 1}–{self._top + shown} of {len(self._names)} ", "quiet")]
+        else:
+            right = []
+        return spread(left, right, width)
+
+    def _row(self, name: str, knob: Knob | None, width: int) -> Line:
+        here = self.has_focus and name == self.selected
+        changed = name in self._pending
+        old = value(knob.value) if knob else value(None)
+        words = f"{old} {self.glyphs.arrow} {value(self._pending[name])}" if changed else old
+        origin = ORIGIN.get(knob.origin, "") if knob and not changed else ""
+        tail = f" {origin}" if origin else ""
+        room = width - 2 - len(tail)
+        longest = max((width_of(escape(other)) for other in self._names), default=0)
+        name_room = min(longest, max(room * 3 // 5, room - width_of(words) - 1))
+        shown_name = pad(escape(name, 64), name_room)
+        return [
+            (self.glyphs.cursor if here else " ", "key"),
+            (shown_name, "cursor" if here else "quiet"),
+            (" ", "plain"),
+            (fit(words, room - name_room), "changed" if changed else "strong"),
+            (tail, "faint"),
+        ]

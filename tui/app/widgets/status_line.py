@@ -1,0 +1,150 @@
+"""The top line: which server, how far, how fast, how fresh."""
+
+from tui.app.glyphs import Glyphs
+from tui.app.text import DASH, count, duration, escape, fit, number, percent
+from tui.app.widgets.canvas import Canvas, Line, length, spread
+from tui.snapshot import Ages, Phase, Snapshot, State
+
+STYLE = {
+    State.RUNNING: "good",
+    State.STARTING: "warn",
+    State.STOPPING: "warn",
+    State.FAILED: "bad",
+    State.EXITED: "quiet",
+    State.STOPPED: "quiet",
+    State.UNKNOWN: "quiet",
+}
+# A source that was silent for longer than this is named with its age.
+STALE_S = 3.0
+PROGRESS_CELLS = 12
+PHASES_WITH_A_BAR = (Phase.WEIGHTS, Phase.DRAFT_WEIGHTS, Phase.GRAPHS)
+
+
+class StatusLine(Canvas):
+    """One row; parts that do not fit are left out, the least important first."""
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+        self._snapshot: Snapshot | None = None
+        self._frozen = False
+
+    def show(self, snapshot: Snapshot, frozen: bool = False) -> None:
+        """Draw this snapshot."""
+        self._snapshot, self._frozen = snapshot, frozen
+        self.redraw()
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        if self._snapshot is None:
+            return []
+        return [status(self._snapshot, width, self.glyphs, self._frozen)]
+
+
+def status(snapshot: Snapshot, width: int, glyphs: Glyphs, frozen: bool = False) -> Line:
+    """The status line in `width` cells."""
+    right = _freshness(snapshot, frozen)
+    parts = [(0, _name(snapshot, width)), (0, _state(snapshot, glyphs)), *_details(snapshot, glyphs)]
+    room = width - length(right) - 1
+    shown = parts
+    while len(shown) > 1 and _total(shown) > room:
+        worst = max(rank for rank, _ in shown)
+        last = max(i for i, (rank, _) in enumerate(shown) if rank == worst)
+        shown = shown[:last] + shown[last + 1 :]
+    line: Line = []
+    for _, part in shown:
+        line += [("  ", "plain"), *part] if line else [(" ", "plain"), *part]
+    return spread(line, right, width)
+
+
+def _total(parts: list[tuple[int, Line]]) -> int:
+    return 1 + sum(length(part) for _, part in parts) + 2 * (len(parts) - 1)
+
+
+def _name(snapshot: Snapshot, width: int) -> Line:
+    title = escape(snapshot.title or snapshot.profile or snapshot.url or "specdeck")
+    name: Line = [(fit(title, max(8, width // 4)), "title")]
+    return [("REHEARSAL", "warn"), (" ", "plain"), *name] if snapshot.rehearsal else name
+
+
+def _state(snapshot: Snapshot, glyphs: Glyphs) -> Line:
+    state, progress = snapshot.state, snapshot.progress
+    style = STYLE[state]
+    dot = glyphs.dot[state.value]
+    if state in (State.FAILED, State.EXITED):
+        words = state.value + (f": {escape(snapshot.state_reason, 48)}" if snapshot.state_reason else "")
+        return [(f"{dot} {words}", style)]
+    word = progress.phase.value if progress.phase not in (Phase.NONE, Phase.ENDED) else state.value
+    if progress.phase is Phase.NONE and state in (State.UNKNOWN, State.STOPPED):
+        word = Phase.NONE.value
+    return [(f"{dot} {word}", style)]
+
+
+def _details(snapshot: Snapshot, glyphs: Glyphs) -> list[tuple[int, Line]]:
+    """(rank, runs), the higher ranks first to go."""
+    if snapshot.state is State.STARTING:
+        return _loading(snapshot, glyphs)
+    if snapshot.progress.phase is Phase.NONE or snapshot.state in (State.FAILED, State.EXITED, State.STOPPED):
+        return [(2, _version(snapshot))] if snapshot.sglang_version or snapshot.version_note else []
+    serving = snapshot.ready_at or snapshot.progress.since
+    parts: list[tuple[int, Line]] = []
+    if serving is not None:
+        parts.append((3, [(duration(snapshot.at - serving), "quiet")]))
+    parts.append((0, [(number(snapshot.gen_tok_s), "strong"), (" tok/s", "quiet")]))
+    if snapshot.accept_len is not None:
+        parts.append((1, [("accept ", "quiet"), (number(snapshot.accept_len, 2), "strong")]))
+    if snapshot.token_usage is not None:
+        parts.append((1, [("KV ", "quiet"), (percent(snapshot.token_usage), "strong")]))
+    parts.append((2, [(count(snapshot.running), "strong"), (" running ", "quiet"), *_queue(snapshot)]))
+    parts.append((4, _version(snapshot)))
+    return parts
+
+
+def _queue(snapshot: Snapshot) -> Line:
+    style = "warn" if snapshot.queue else "strong"
+    return [(count(snapshot.queue), style), (" queued", "quiet")]
+
+
+def _loading(snapshot: Snapshot, glyphs: Glyphs) -> list[tuple[int, Line]]:
+    progress = snapshot.progress
+    parts: list[tuple[int, Line]] = []
+    if progress.phase in PHASES_WITH_A_BAR and progress.percent is not None:
+        done = round(progress.percent / 100 * PROGRESS_CELLS)
+        full, empty = glyphs.progress
+        bar: Line = [(full * done, "speed"), (empty * (PROGRESS_CELLS - done), "faint")]
+        parts.append((1, [*bar, (f" {progress.percent:.0f}%", "strong")]))
+    if progress.text:
+        parts.append((3, [(escape(progress.text, 32), "quiet")]))
+    if progress.since is not None and progress.launched_at != progress.since:
+        parts.append((4, _elapsed("phase", snapshot.at - progress.since, progress.expected_phase_s)))
+    if progress.launched_at is not None:
+        parts.append((2, _elapsed("total", snapshot.at - progress.launched_at, progress.expected_total_s)))
+    parts.append((5, _version(snapshot)))
+    return parts
+
+
+def _elapsed(what: str, seconds: float, expected_s: float | None) -> Line:
+    late = expected_s is not None and seconds > 1.5 * expected_s
+    line: Line = [(f"{what} ", "quiet"), (duration(seconds), "warn" if late else "strong")]
+    return [*line, (f" of ~{duration(expected_s)}", "quiet")] if expected_s is not None else line
+
+
+def _version(snapshot: Snapshot) -> Line:
+    version = snapshot.sglang_version or snapshot.version_note or DASH
+    return [(f"SGLang {escape(version, 40)}", "quiet")]
+
+
+def _freshness(snapshot: Snapshot, frozen: bool) -> Line:
+    if frozen:
+        return [("FROZEN ", "warn"), ("p", "key"), (" goes on ", "warn")]
+    stale = stale_sources(snapshot.ages, snapshot.state)
+    if stale:
+        return [(", ".join(stale) + " ", "warn")]
+    known = any(age is not None for age in (snapshot.ages.log_s, snapshot.ages.gpu_s, snapshot.ages.endpoint_s))
+    return [("live ", "good")] if known else []
+
+
+def stale_sources(ages: Ages, state: State) -> list[str]:
+    """The sources that have gone silent, with their age. A quiet log is no fault while a server has nothing to do."""
+    sources = [("GPU", ages.gpu_s)]
+    if state is State.RUNNING:
+        sources.append(("server", ages.endpoint_s))
+    return [f"{name} data {duration(age)} old" for name, age in sources if age is not None and age > STALE_S]
