@@ -13,26 +13,28 @@ from tui.sglang.startup_lines import READERS
 
 # Letters of SGLang's logs, the most frequent first (counted in logs of 0.5.23); any other letter is rarer.
 _BY_FREQUENCY = " e1atnr2o:0silg-.udcpm_h36,9'b[]5/k47fTOqI=w#v8FNPyD\"G()xECHUjKBLSRAz"
+_RARE, _RARER = _BY_FREQUENCY.index("b"), _BY_FREQUENCY.index("k")
 _LENGTH = 12
 
-# Words without a rule or reader: an exception of any name, a frame, a title-less progress bar, a version told outright.
+# Words without a rule or reader: an exception of any name, a frame, progress bars, a version told outright.
 _OTHERS = (
     "Error",
     "Exception",
     "Interrupt",
     "Traceback (most",
     'File "',
-    "%|",
+    "%",
     "server_args=",
     "sglang==",
-    "sglang: ",
-    "Using KV cache dtype",
+    "Using KV cache",
 )
 
 
 def _cost(fragment: str) -> int:
-    rarity = len(_BY_FREQUENCY) - _BY_FREQUENCY.find(fragment[0]) if fragment[0] in _BY_FREQUENCY else 0
-    return rarity + 15 * max(0, 7 - len(fragment))
+    """Prefers a rare first letter; a fragment shorter than seven letters would match too much."""
+    rank = _BY_FREQUENCY.find(fragment[0])
+    frequent = 0 if rank < 0 else 150 if rank < _RARE else 40 if rank < _RARER else 10
+    return frequent + 15 * max(0, 7 - len(fragment))
 
 
 def _fragment(needle: str) -> str:
@@ -48,7 +50,13 @@ def _alternation(needles: Iterable[str]) -> str:
     return "|".join(f"{re.escape(letter)}(?:{'|'.join(tails)})" for letter, tails in sorted(by_letter.items()))
 
 
-_PATTERN = _alternation([*(rule.needle for rule in RULES), *(needle for needle, _ in READERS), *_OTHERS])
+# A shard bar is known by its percentage.
+_NEEDLES = (
+    *(rule.needle for rule in RULES if not rule.exception),
+    *(needle for needle, _ in READERS if needle != "shards"),
+    *_OTHERS,
+)
+_PATTERN = _alternation(_NEEDLES)
 # Whether a line may say something. Both forms ask the same of a line.
 GATE = re.compile(_PATTERN).search
 GATE_BYTES = re.compile(_PATTERN.encode()).search

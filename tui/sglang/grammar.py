@@ -4,13 +4,13 @@ It remembers what a single line does not say: the last stamp, open tracebacks, w
 progress bars without a title), and which version hints were given.
 """
 
-from tui.facts import CaptureProgress, Fact, GraphBegin, GraphEnd, LoadProgress, LogFact, ServerArgs
+from tui.facts import CaptureProgress, DecodeBatch, Fact, GraphBegin, GraphEnd, LoadProgress, LogFact, ServerArgs
 from tui.sglang.gates import GATE
 from tui.sglang.hints import Hinter, exact_version
 from tui.sglang.logline import read_record
 from tui.sglang.prefix import Record, Splitter, quick_record
 from tui.sglang.problems import recognise
-from tui.sglang.serving_lines import read_decode, read_prefill
+from tui.sglang.serving_lines import quick_decode, read_decode, read_prefill
 from tui.sglang.startup_lines import bare_bar
 from tui.sglang.tracebacks import Kind, TracebackAssembler
 
@@ -18,8 +18,8 @@ from tui.sglang.tracebacks import Kind, TracebackAssembler
 class LogGrammar:
     """Turns the lines of one log into facts. Pure: the same lines give the same facts. It never raises.
 
-    `feed` every line once, in order; `finish` when the log will not grow soon (the server exited, the file ended), which
-    ends open tracebacks. Feeding may go on afterwards.
+    `feed` every line once, in order; `finish` when the log will not grow soon (the server exited, the file ended):
+    it ends open tracebacks. Feeding may go on afterwards.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class LogGrammar:
         self._recent = ""  # an unknown stamped line: its stamp is read only if somebody asks
         self._captures = 0
         self._batch_sizes: dict[str | None, tuple[int, ...]] = {}
-        self._serving_hinted: set[str] = set()
+        self._hinted: set[type[LogFact]] = set()  # of a busy server's lines the first one is asked for its version
 
     def feed(self, number: int, text: str, seen_at: float) -> list[Fact]:
         """The facts of line `number` (1-based), `text` without its newline.
@@ -56,7 +56,13 @@ class LogGrammar:
 
     def _serving(self, number: int, text: str) -> list[Fact] | None:
         """The hot path: one decode or prefill record in SGLang's plain form. None: take the line apart properly."""
-        if self._tracebacks.busy or text.find("[20", 1) >= 0:
+        if self._tracebacks.busy:
+            return None
+        decode = quick_decode(text, number) if DecodeBatch in self._hinted else None
+        if decode is not None:
+            self._stamp, self._recent = decode.at, ""
+            return [decode]
+        if text.find("[20", 1) >= 0:
             return None
         record = quick_record(text)
         if record is None or record.at is None:
@@ -72,9 +78,9 @@ class LogGrammar:
         self._stamp, self._recent = record.at, ""
         if fact is None:
             return []
-        if message[:13] in self._serving_hinted:
+        if type(fact) in self._hinted:
             return [fact]
-        self._serving_hinted.add(message[:13])
+        self._hinted.add(type(fact))
         return [fact, *self._hinter.hints(message, record.at, number, record.rank)]
 
     def _record(self, number: int, record: Record, seen_at: float, facts: list[Fact]) -> None:

@@ -13,6 +13,7 @@ class Rule:
     """`needle` must be in the message, then `pattern` must match; its named groups are the numbers.
 
     `alone`: only when no other rule found anything, because the words are part of many other messages.
+    `exception`: the words come only in exception lines, which are looked at anyway.
     """
 
     code: str
@@ -20,6 +21,7 @@ class Rule:
     pattern: re.Pattern[str] | None = None
     read: Callable[[str], dict[str, float]] | None = None
     alone: bool = False
+    exception: bool = False
 
 
 def rule(
@@ -27,6 +29,9 @@ def rule(
     needle: str,
     pattern: str | None = None,
     read: Callable[[str], dict[str, float]] | None = None,
+    *,
     alone: bool = False,
+    exception: bool = False,
 ) -> Rule:
-    return Rule(code, needle, re.compile(pattern, re.ASCII) if pattern else None, read, alone)
+    """A rule with its pattern compiled."""
+    return Rule(code, needle, re.compile(pattern, re.ASCII) if pattern else None, read, alone, exception)

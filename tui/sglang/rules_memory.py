@@ -81,7 +81,7 @@ _MEMORY = (
     rule("cuda-fault", "an illegal memory access was encountered"),
     rule("cuda-fault", "device-side assert triggered"),
     rule("cuda-fault", "unspecified launch failure"),
-    rule("cuda-fault", "misaligned address"),
+    rule("cuda-fault", "CUDA error: misaligned address"),
     rule("cuda-fault", "uncorrectable ECC error"),
     rule("cuda-fault", "illegal instruction was encountered"),
     rule("cuda-fault", "NVRM: Xid"),
@@ -94,6 +94,10 @@ _MEMORY = (
     rule("cuda-missing", "Driver/library version mismatch"),
 )
 
+_RETRACTED = (
+    rf"#retracted_reqs: (?P<requests>{N})(?:.*?#new_tokens?_gained: (?P<tokens_gained>{N}))?"
+    rf"(?:.*?#new_token_ratio: (?P<ratio_before>{F}) -> (?P<ratio_after>{F}))?"
+)
 _SLOTS = (
     rule("pool-too-small", "Memory pool size is too small"),
     rule("no-request-slots", "max_running_request is zero"),
@@ -103,13 +107,8 @@ _SLOTS = (
         rf"holds (?P<tokens>{N}) tokens, fewer than --context-length (?P<context_length>{N})",
     ),
     rule("kv-oom-prefill", "Prefill out of memory"),
-    rule(
-        "kv-retracted",
-        "etract",
-        rf"#retracted_reqs: (?P<requests>{N})(?:.*?#new_tokens?_gained: (?P<tokens_gained>{N}))?"
-        rf"(?:.*?#new_token_ratio: (?P<ratio_before>{F}) -> (?P<ratio_after>{F}))?",
-    ),
-    rule("kv-oom-decode", "Decode out of memory. "),
+    rule("kv-retracted", "Retract requests", _RETRACTED),
+    rule("kv-retracted", "out of memory happened", _RETRACTED),
     rule("kv-oom-decode", "Decode out of memory", r"Decode out of memory(?! happened)"),
     rule("kv-oom", "Out of memory. Try to lower your batch size", r"^(?!.*(?:Prefill|Decode) out of memory)"),
     rule("kv-oom", "Try to allocate", r"Try to allocate (?P<tokens>\d{1,15}) tokens"),
@@ -135,12 +134,8 @@ _SLOTS = (
         "by the mamba state cache",
         rf"capped to (?P<requests>{N}).*?max_mamba_cache_size=(?P<slots>{N})|capped",
     ),
-    rule(
-        "state-slots-exhausted",
-        "amba",
-        r"[Mm]amba.{0,60}(?:out of memory|not enough space|No available|alloc\w* failed)"
-        r"|Not enough (?:space for )?mamba",
-    ),
+    rule("state-slots-exhausted", "Not enough space for mamba"),
+    rule("state-slots-exhausted", "an not alloc mamba", exception=True),
     rule("swa-too-small", "cannot hold even one request", rf"SWA pool \((?P<tokens>{N}) tokens\)|SWA"),
     rule(
         "requests-reduced",

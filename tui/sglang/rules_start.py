@@ -16,7 +16,7 @@ _START = (
     rule("port-in-use", "is already in use", r"[Pp]ort\b.{0,60}is already in use"),
     rule("port-in-use", "is not available", r"[Pp]ort\b.{0,60}(?:is not available|unavailable)"),
     rule("port-forbidden", "while attempting to bind", r"\[Errno (?:13|99)\]"),
-    rule("model-gated", "gated repo"),
+    rule("model-gated", "trying to access a gated repo"),
     rule("model-gated", "GatedRepoError"),
     rule("model-gated", "401 Client Error"),
     rule("model-gated", "403 Client Error"),
@@ -68,9 +68,10 @@ _START = (
         rf"context_length \((?P<context_length>{N})\).*?derived context_length \((?P<derived>{N})\)|derived",
     ),
     rule("shape-mismatch", "shapes cannot be multiplied"),
-    rule("shape-mismatch", "at non-singleton dimension"),
+    rule("shape-mismatch", "at non-singleton dimension", exception=True),
 )
 
+_FLASHINFER = r"[Ff]lash[Ii]nfer.{0,160}(?:[Ee]rror|[Ff]ailed|not supported|Unsupported)"
 _KERNEL = (
     rule(
         "ptxas",
@@ -84,24 +85,33 @@ _KERNEL = (
         "sm_",
         r"(?:not compatible|does not support|is not supported|not defined|unsupported|only supports?|not compiled)"
         r".{0,120}\bsm_\d|\bsm_\d+a?\b.{0,120}(?:is not (?:supported|compatible|defined)|unsupported|not compatible)",
+        exception=True,
     ),
+    rule("arch-unsupported", "with CUDA capability sm_", r"capability sm_\d+.{0,40} is not compatible"),
     rule(
         "arch-unsupported",
         "ompute capability",
         r"[Cc]ompute capability.{0,120}(?:not supported|required|at least|too (?:low|old)|or higher)"
         r"|(?:requires|only supported|supported only|at least).{0,80}[Cc]ompute capability",
+        exception=True,
     ),
-    rule("arch-unsupported", "Unsupported architecture", r"Unsupported (?:GPU )?architecture"),
-    rule("arch-unsupported", "nsupported gpu architecture"),
+    rule("arch-unsupported", "Unsupported ", r"Unsupported (?:GPU |gpu )?architecture"),
     rule(
-        "dtype-unsupported", "not implemented for '", r"not implemented for '(?:BFloat16|Half|Float8\w*|Float4\w*|Byte)"
+        "dtype-unsupported",
+        "not implemented for '",
+        r"not implemented for '(?:BFloat16|Half|Float8\w*|Float4\w*|Byte)",
+        exception=True,
     ),
-    rule("dtype-unsupported", "quantization method", r"quantization method .{0,120}(?:is not supported|not supported)"),
-    rule("dtype-unsupported", "Unsupported", r"Unsupported (?:dtype|data type|quantization|kv[ _]cache[ _]dtype)"),
+    rule(
+        "dtype-unsupported",
+        "quantization method",
+        r"quantization method .{0,120}(?:is not supported|not supported)",
+        exception=True,
+    ),
+    rule("dtype-unsupported", "Unsupported ", r"Unsupported (?:dtype|data type|quantization|kv[ _]cache[ _]dtype)"),
     rule("triton-resources", "out of resource: shared memory"),
     rule("triton-resources", "OutOfResources"),
     rule("triton-error", "Triton Error"),
-    rule("triton-error", "triton.compiler.errors"),
     rule("triton-error", "CompilationError", r"(?:triton.{0,80}|^)CompilationError"),
     rule("triton-error", "PassManager::run failed"),
     rule("triton-error", "PTXASError"),
@@ -115,12 +125,8 @@ _KERNEL = (
     rule("jit-build-failed", "CUDA_HOME environment variable is not set"),
     rule("jit-build-failed", "NVRTC", r"NVRTC.{0,80}(?:[Ee]rror|failed)|NVRTC_ERROR"),
     rule("jit-build-failed", "fatal error: ", r"fatal error: [\w./-]+\.(?:h|cuh|hpp): No such file"),
-    rule(
-        "flashinfer-error",
-        "lashinfer",
-        r"[Ff]lash[Ii]nfer.{0,160}(?:[Ee]rror|failed|[Ff]ailed|not supported|Unsupported)",
-        alone=True,
-    ),
+    rule("flashinfer-error", "FlashInfer", _FLASHINFER, alone=True),
+    rule("flashinfer-error", "flashinfer", _FLASHINFER, alone=True),
     rule("library-missing", "cannot open shared object file"),
     rule("library-missing", "undefined symbol"),
     rule("library-missing", "ModuleNotFoundError"),

@@ -1,9 +1,21 @@
 """`Decode batch` and `Prefill batch` lines, read as key: value pairs in any order (sglang-facts 2.3).
 
-This is the hot path: a busy server logs little else.
+This is the hot path: a busy server logs little else. `quick_decode` reads the plain form with one expression;
+everything else goes through the pairs.
 """
 
+import re
+
 from tui.facts import DecodeBatch, PrefillBatch
+from tui.sglang.prefix import rank_of, stamp_seconds
+
+_PLAIN_DECODE = re.compile(
+    r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z_]{1,16}\d{1,6}){0,8})\] Decode batch[., ]{1,2}"
+    r"#running-req: (\d{1,9}), #token: (\d{1,15}), token usage: (\d{1,4}\.\d{1,6}), "
+    r"(?:accept len: (\d{1,4}\.\d{1,6}), (?:accept rate: (\d{1,4}\.\d{1,6}), )?)?"
+    r"[a-z]{1,8} graph: (True|False), gen throughput \(token/s\): (\d{1,9}\.\d{1,6}), #queue-req: (\d{1,9})(?:, )?$",
+    re.ASCII,
+).match
 
 
 def _count(value: str) -> int | None:
@@ -16,6 +28,30 @@ def _amount(value: str) -> float | None:
     except ValueError:
         return None
     return number if abs(number) < 1e18 else None
+
+
+def quick_decode(text: str, line: int) -> DecodeBatch | None:
+    """The fact of a whole raw line that is one decode record in its plain form; None: read it the long way."""
+    match = _PLAIN_DECODE(text)
+    if match is None:
+        return None
+    stamp, tags, running, tokens, usage, accept_len, accept_rate, graph, speed, queue = match.groups()
+    at = stamp_seconds(stamp)
+    if at is None:
+        return None
+    return DecodeBatch(
+        at=at,
+        line=line,
+        rank=rank_of(tags) if tags else None,
+        running=int(running),
+        queue=int(queue),
+        tokens=int(tokens),
+        token_usage=float(usage),
+        accept_len=float(accept_len) if accept_len else None,
+        accept_rate=float(accept_rate) if accept_rate else None,
+        gen_tok_s=float(speed),
+        graph=graph == "True",
+    )
 
 
 def read_decode(message: str, at: float, line: int, rank: str | None) -> DecodeBatch | None:
