@@ -1,0 +1,72 @@
+"""Reads long logs quickly: finds the lines that may say something among millions of decode, prefill and access lines.
+
+Works on bytes, before anything is decoded. A serving log is one kind of line over and over, so a block in which every
+line is such a line is skipped whole by two counts.
+"""
+
+from tui.sglang.gates import GATE_BYTES
+
+# Every decode and prefill line of every version has this once; no other line has it.
+_BATCH = b"#running-req: "
+_ACCESS = b' HTTP/1.1" '
+_SMALL = 2048  # bytes; below this the lines are looked at one by one
+
+
+def interesting(raw: bytes) -> bool:
+    """Whether a line must be fed to `LogGrammar` to know everything but the throughput.
+
+    Not interesting: decode, prefill and access lines, and stamped lines that no recogniser wants. Lines without a stamp
+    are interesting: they may be part of a traceback.
+    """
+    if _BATCH in raw:
+        return raw.count(b"] ") > 1 and (raw.count(_BATCH) > 1 or GATE_BYTES(raw) is not None)
+    if _ACCESS in raw and b"INFO" in raw:
+        return False
+    return GATE_BYTES(raw) is not None or not _stamped(raw)
+
+
+def sift(block: bytes, first: int) -> tuple[list[tuple[int, bytes]], int]:
+    """The interesting lines of a block as (number, line without newline), and the number of the line after the block.
+
+    The block must hold whole lines.
+
+    `first`: the 1-based number of the block's first line. Feed the numbers to `LogGrammar.feed` in order; blocks of
+    64 KiB to 1 MiB are best. A last line without newline counts as a line.
+    """
+    found: list[tuple[int, bytes]] = []
+    following = _sift(block, 0, len(block), first, found)
+    return found, following
+
+
+def _sift(block: bytes, start: int, end: int, first: int, found: list[tuple[int, bytes]]) -> int:
+    """Halves a range until it is dull or small."""
+    lines = block.count(b"\n", start, end)
+    if end > start and block[end - 1] != 0x0A:
+        lines += 1
+    dull = block.count(_BATCH, start, end)
+    if lines == dull or (dull and lines == dull + block.count(_ACCESS, start, end)):
+        return first + lines
+    if end - start <= _SMALL or lines < 2:
+        return _look(block[start:end], first, found)
+    middle = block.find(b"\n", (start + end) // 2, end) + 1
+    if middle <= start or middle >= end:
+        middle = block.rfind(b"\n", start, (start + end) // 2) + 1
+        if middle <= start:
+            return _look(block[start:end], first, found)
+    return _sift(block, middle, end, _sift(block, start, middle, first, found), found)
+
+
+def _look(part: bytes, first: int, found: list[tuple[int, bytes]]) -> int:
+    lines = part.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, first):
+        if interesting(line):
+            found.append((number, line))
+    return first + len(lines)
+
+
+def _stamped(raw: bytes) -> bool:
+    """A record in SGLang's plain form, `[2026-11-29 13:16:25…] `, possibly behind a transport's words."""
+    start = raw.find(b"[20", 0, 80)
+    return start >= 0 and raw[start + 5 : start + 6] == b"-" and raw[start + 14 : start + 15] == b":"
