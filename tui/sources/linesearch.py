@@ -11,7 +11,7 @@ from tui.sources.lineseek import line_end, tail_start
 SLICE_BYTES = 256 * 1024
 """Small enough that the slowest kind of pattern holds the interpreter for some milliseconds only."""
 OVERLAP_BYTES = 4 * 1024
-"""In a line longer than a slice, a match up to this long is found also across the slices' borders."""
+"""In a line longer than a slice, only matches shorter than this are sure to be found."""
 
 Pattern = bytes | re.Pattern[bytes]
 
@@ -43,15 +43,17 @@ def matching_lines(fd: int, pattern: Pattern, start: int, end: int, stop: Event 
     while position < end and not (stop and stop.is_set()):
         asked = min(SLICE_BYTES, end - position)
         block = os.pread(fd, asked, position)
+        if not block:  # cut meanwhile
+            return
         at_end = len(block) < asked or position + asked == end
         length = len(block) if at_end else block.rfind(b"\n") + 1
         if length:
-            for hit in _hits(wanted, block[:length]):
+            for hit in _hits(wanted, block[:length], position > line_start):
                 yield position + hit if hit else line_start
             position = line_start = position + length
             if len(block) < asked:
                 return
-        elif wanted.search(block):  # all of the slice is inside one long line
+        elif _in_fragment(wanted, block, position > line_start):
             yield line_start
             position = line_start = line_end(fd, position + asked, end) + 1
         else:
@@ -72,8 +74,14 @@ def last_matching_line(
     return None
 
 
-def _hits(pattern: re.Pattern[bytes], text: bytes) -> Iterator[int]:
-    position = 0
+def _in_fragment(pattern: re.Pattern[bytes], fragment: bytes, inside: bool) -> bool:
+    """Whether a piece of a long line matches. Its ends are not the line's, so matches there are left to the overlap."""
+    return any(match.end() < len(fragment) for match in pattern.finditer(fragment, int(inside)))
+
+
+def _hits(pattern: re.Pattern[bytes], text: bytes, inside: bool) -> Iterator[int]:
+    """Starts of the matching lines in `text`. `inside`: it begins inside a line, where `^` must not match."""
+    position = int(inside)
     while position < len(text) and (match := pattern.search(text, position)):
         start = text.rfind(b"\n", 0, match.start()) + 1
         if start == len(text):

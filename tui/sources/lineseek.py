@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from tui.sources.linetext import CAP_BYTES, KEPT_HEAD_BYTES, KEPT_TAIL_BYTES, clip, line_text
 
 BLOCK_BYTES = 64 * 1024
-WINDOW_BYTES = 4 * BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def tail_start(fd: int, end: int, lines: int, origin: int = 0) -> int:
 def line_end(fd: int, offset: int, end: int) -> int:
     """Position of the first newline at or after `offset`, or `end`."""
     while offset < end:
-        block = os.pread(fd, min(WINDOW_BYTES, end - offset), offset)
+        block = os.pread(fd, min(BLOCK_BYTES, end - offset), offset)
         if not block:
             break
         found = block.find(b"\n")
@@ -69,8 +68,11 @@ def long_line(fd: int, start: int, end: int) -> str:
     """Text of the line from `start` to before `end`, read at both ends only where it is over the cap."""
     if end - start <= CAP_BYTES:
         return line_text(os.pread(fd, end - start, start))
+    head = os.pread(fd, KEPT_HEAD_BYTES, start)
     tail = os.pread(fd, KEPT_TAIL_BYTES, end - KEPT_TAIL_BYTES)
-    return clip(os.pread(fd, KEPT_HEAD_BYTES, start), tail, end - start)
+    if len(tail) < KEPT_TAIL_BYTES:  # cut meanwhile
+        return line_text(head.partition(b"\n")[0])
+    return clip(head, tail, end - start)
 
 
 def rows_from(fd: int, offset: int, lines: int, end: int) -> list[Row]:
@@ -80,7 +82,7 @@ def rows_from(fd: int, offset: int, lines: int, end: int) -> list[Row]:
     """
     rows: list[Row] = []
     while len(rows) < lines and offset < end:
-        block = os.pread(fd, min(WINDOW_BYTES, end - offset), offset)
+        block = os.pread(fd, min(BLOCK_BYTES, end - offset), offset)
         if not block:
             break
         start = 0
@@ -88,7 +90,7 @@ def rows_from(fd: int, offset: int, lines: int, end: int) -> list[Row]:
             rows.append(Row(offset + start, line_text(block[start:stop])))
             start = stop + 1
         at_end = len(rows) < lines and start < len(block) and offset + len(block) >= end
-        if start == 0 or at_end:  # a line longer than the window, or the unfinished last one
+        if start == 0 or at_end:  # a line longer than the block, or the unfinished last one
             stop = line_end(fd, offset + start, end)
             rows.append(Row(offset + start, long_line(fd, offset + start, stop)))
             start = stop + 1 - offset

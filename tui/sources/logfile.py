@@ -119,8 +119,12 @@ class LogFollower:
             return self._chunk(self._end_generation(), reset=Reset.TRUNCATED, missing=missing, error=error)
         lines = self._number(self._splitter.feed(data))
         reset = None
-        at_end = len(data) < self._slice_bytes
-        if at_end and named is not None and named.st_size and (named.st_dev, named.st_ino) != file.identity:
+        if (
+            file.offset >= file.size()
+            and named is not None
+            and named.st_size
+            and (named.st_dev, named.st_ino) != file.identity
+        ):
             reset, error = self._switch(file)
             if reset is not None:
                 lines += self._end_generation()
