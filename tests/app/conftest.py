@@ -120,7 +120,7 @@ def curve(seconds: int, speed: float = 89.5, accept: float | None = 2.31, seed: 
 
 
 def empty() -> Snapshot:
-    idle = tuple(gpu(i, 0.0, 0.0, 0.0, 0.0, other=0.45, rank=None, foreign=9.8 if i == 5 else 0.0) for i in range(8))
+    idle = tuple(gpu(i, 0.0, 0.0, 0.0, 0.0, other=0.45, rank=None, foreign=9.8 if i == 5 else 0.0, tight=i == 5) for i in range(8))
     return Snapshot(at=NOW, state=State.STOPPED, gpus=idle, ages=Ages(gpu_s=0.4))
 
 

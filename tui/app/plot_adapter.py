@@ -13,6 +13,7 @@ def curve(
     y_limits: tuple[float, float],
     marker: str = "braille",
     gap: float | None = None,
+    fill: bool = False,
 ) -> list[str]:
     """A line through `points` on a canvas of `size` (columns, rows), one string per row, each `columns` long.
 
@@ -38,6 +39,8 @@ def curve(
         for i in range(1, len(points)):
             if points[i][0] - points[i - 1][0] > gap:
                 signal.line(i, False)
+    if fill:
+        signal.fillx()
     figure.draw(signal)
     figure.ruler(0, 0).lim(*x_limits)
     figure.ruler(1, 0).lim(*y_limits)

@@ -138,9 +138,9 @@ def duration(seconds: float | None) -> str:
 
 
 def value(setting: object) -> str:
-    """A knob's value as on a command line, harmless; – when not given."""
+    """A knob's value as on a command line, harmless."""
     if setting is None:
-        return DASH
+        return "not set"
     if isinstance(setting, bool):
         return "on" if setting else "off"
     if isinstance(setting, (list, tuple)):

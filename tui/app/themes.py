@@ -4,7 +4,7 @@ The segment colours follow Okabe and Ito's palette, which people with red-green 
 letters say the same again.
 """
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK = "specdeck-dark"
 LIGHT = "specdeck-light"
@@ -126,6 +126,7 @@ def _ansi() -> Theme:
         panel=plain,
         boost=plain,
         variables={
+            **BUILTIN_THEMES["ansi-dark"].variables,
             "quiet": plain,
             "faint": "ansi_bright_black",
             "strong": plain,
@@ -140,16 +141,6 @@ def _ansi() -> Theme:
             "tick": plain,
             "line-speed": "ansi_bright_blue",
             "line-accept": "ansi_yellow",
-            "block-cursor-foreground": "ansi_black",
-            "block-cursor-background": "ansi_white",
-            "border": "ansi_bright_black",
-            "border-blurred": "ansi_bright_black",
-            "input-cursor-foreground": "ansi_black",
-            "input-cursor-background": "ansi_white",
-            "input-selection-foreground": "ansi_black",
-            "input-selection-background": "ansi_white",
-            "screen-selection-foreground": "ansi_black",
-            "screen-selection-background": "ansi_white",
         },
     )
 

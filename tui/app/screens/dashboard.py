@@ -152,8 +152,12 @@ class Dashboard(Screen[None]):
             if free and snapshot.verdict.fixes:
                 keys.append(("a", "apply fix", "apply_fix"))
             keys.append(("v", "verdict", "verdict"))
-        if free:
-            keys += [("L", "launch", "launch"), ("R", "restart", "restart"), ("S", "stop", "stop")]
+        if free and snapshot.state not in ALIVE:
+            keys.append(("L", "launch", "launch"))
+        if free and (snapshot.controlled or snapshot.run):
+            keys.append(("R", "restart", "restart"))
+        if free and snapshot.controlled and snapshot.state in ALIVE:
+            keys.append(("S", "stop", "stop"))
         keys += [
             ("e", "error", "log('next_error')"),
             ("/", "search", "log('search')"),

@@ -167,7 +167,7 @@ def bar_lines(bar: GpuBar) -> Callable[[int], list[Line]]:
             lines += [[(" " * 35 + part, "plain")] for part in why[1:]]
         lines.append([(f"  {pad('total', 9)}", "quiet"), (pad(gib(bar.total_gib), 8, right=True), "strong"), (" GiB", "quiet")])
         if bar.budget_gib is not None:
-            words = " GiB  mem-fraction-static of what was free before the weights"
+            words = " GiB  end of the static budget"
             lines.append([(f"  {pad('budget', 9)}", "quiet"), (pad(gib(bar.budget_gib), 8, right=True), "strong"), (words, "quiet")])
         for title, rows in (("Other processes", bar.foreign), ("Notes", (bar.note,) if bar.note else ())):
             if rows:

@@ -12,6 +12,8 @@ from tui.app.text import fit, width_of
 Run = tuple[str, str]  # text, name of a style
 Line = list[Run]
 
+DIM = "dim "  # before a style's name: the same, fainter
+
 STYLES = (
     "plain",
     "quiet",
@@ -104,7 +106,10 @@ class Canvas(Widget):
     def _style(self, name: str) -> Style:
         style = self._styles.get(name)
         if style is None:
-            style = self._styles[name] = self.get_component_rich_style(f"canvas--{name}")
+            style = self.get_component_rich_style(f"canvas--{name.removeprefix(DIM)}")
+            if name.startswith(DIM):
+                style += Style(dim=True)
+            self._styles[name] = style
         return style
 
 

@@ -8,7 +8,7 @@ from textual.message import Message
 from tui.app.bars import bar_cells, free_gib, over_budget, scale_of, tick_cell, tightest, used_fraction
 from tui.app.glyphs import Glyphs
 from tui.app.text import escape, fit, gib, number, pad, percent
-from tui.app.widgets.canvas import Canvas, Line
+from tui.app.widgets.canvas import DIM, Canvas, Line
 from tui.snapshot import GpuBar, Snapshot
 
 PREFIX = {"gpu": "GPU", "mig": "MIG", "unified": "UMA", "host": "RAM", "log": "rank"}
@@ -187,11 +187,11 @@ def bar_line(bar: GpuBar, layout: Layout, glyphs: Glyphs, cursor: bool) -> Line:
     return [*line, *_numbers(bar, layout, glyphs)]
 
 
-def strip(bar: GpuBar, layout: Layout, glyphs: Glyphs, styles: str = "") -> Line:
-    """The bar itself, `layout.bar` cells, the budget's tick on top. `styles`: draw all in this one style."""
+def strip(bar: GpuBar, layout: Layout, glyphs: Glyphs, manner: str = "") -> Line:
+    """The bar itself, `layout.bar` cells, the budget's tick on top. `manner` goes before each style's name."""
     cells: list[tuple[str, str]] = []
     for kind, count in bar_cells(bar, layout.scale, layout.bar):
-        cells += [(glyphs.segments[kind], styles or kind)] * count
+        cells += [(glyphs.segments[kind], manner + kind)] * count
     tick = tick_cell(bar, layout.scale, layout.bar)
     if tick is not None:
         cells[tick] = (glyphs.tick, "tick-over" if over_budget(bar) else "tick")
@@ -202,7 +202,7 @@ def strip(bar: GpuBar, layout: Layout, glyphs: Glyphs, styles: str = "") -> Line
 def ghost_line(bar: GpuBar, layout: Layout, glyphs: Glyphs, fits: bool | None) -> Line:
     """The forecast's row below a GPU's own."""
     line: Line = [(" ", "plain"), (pad(f" {glyphs.ghost} plan", layout.label), "ghost"), (" ", "plain")]
-    line += strip(bar, layout, glyphs)
+    line += strip(bar, layout, glyphs, DIM)
     if fits is False:
         missing = free_gib(bar)
         words = f"{gib(missing, layout.digits)} GiB {glyphs.cross}" if missing is not None and missing < 0 else "will not start"

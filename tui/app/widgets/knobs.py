@@ -115,7 +115,7 @@ class Knobs(Canvas, can_focus=True):
         shown = self._names[self._top : self._top + rows]
         lines = [self._title(width, len(shown))]
         if not self._names:
-            return [*lines, [("  ", "plain"), (fit("No server, so no knobs yet.", width - 2), "quiet")]]
+            return [*lines, [(" ", "plain"), (fit("None are known before a launch.", width - 2), "quiet")]]
         in_force = {knob.name: knob for knob in self._knobs}
         return lines + [self._row(name, in_force.get(name), width) for name in shown]
 
@@ -144,6 +144,13 @@ class Knobs(Canvas, can_focus=True):
             (self.glyphs.cursor if here else " ", "key"),
             (shown_name, "cursor" if here else "quiet"),
             (" ", "plain"),
-            (fit(words, room - name_room), "changed" if changed else "strong"),
+            (_fit_value(words, room - name_room), "changed" if changed else "strong"),
             (tail, "faint"),
         ]
+
+
+def _fit_value(words: str, room: int) -> str:
+    """Of a path the end tells more than the beginning."""
+    if words.startswith("/") and width_of(words) > room >= 2:
+        return "…" + fit(words[::-1], room - 1, "")[::-1]
+    return fit(words, room)

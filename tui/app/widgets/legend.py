@@ -41,7 +41,7 @@ def legend(bar: GpuBar | None, width: int, glyphs: Glyphs) -> Line:
     """The most telling form that fits in `width` cells; the last one always does."""
     forms = (
         _form(bar, glyphs, names=1, digits=2, gap="  ", used=True, budget=True),
-        _form(bar, glyphs, names=1, digits=1, gap="  ", used=True, budget=True),
+        _form(bar, glyphs, names=1, digits=2, gap=" ", used=True, budget=True),
         _form(bar, glyphs, names=1, digits=1, gap=" ", used=True, budget=True),
         _form(bar, glyphs, names=2, digits=1, gap=" ", used=True, budget=False),
         _form(bar, glyphs, names=2, digits=1, gap=" ", used=False, budget=False),
@@ -63,7 +63,7 @@ def _form(bar: GpuBar | None, glyphs: Glyphs, names: int, digits: int, gap: str,
             line.append((glyphs.segments["kv"], "kv"))
         line += [(f" {entry[names]} " if names == 1 else f"{entry[names]} ", "quiet")]
         line.append((gib(_size(bar, segment), digits) if bar else DASH, "plain"))
-        if kind == "kv-used" and used and bar is not None:
+        if kind == "kv-used" and used and bar is not None and _used(bar) is not None:
             line.append((f" ({percent(_used(bar))} full)" if names == 1 else f" ({percent(_used(bar))})", "quiet"))
     line.append((" GiB", "quiet"))
     if budget and bar is not None and bar.budget_gib is not None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from tui.app.axes import ceiling, clock_ticks, window
 from tui.app.glyphs import Glyphs
 from tui.app.plot_adapter import GAP_STEPS, curve
-from tui.app.text import count, duration, escape, fit, number, pad
+from tui.app.text import count, escape, fit, number, pad, wrap
 from tui.app.widgets.canvas import Canvas, Line, spread
-from tui.snapshot import PlotMark, Snapshot
+from tui.snapshot import Phase, PlotMark, Snapshot, State
 
 SPANS = ((300.0, "5 min"), (900.0, "15 min"), (3600.0, "1 h"), (21600.0, "6 h"), (86400.0, "24 h"))
 LABELS = 6  # columns of the y axis
@@ -85,7 +85,7 @@ def chart(snapshot: Snapshot, edges: tuple[float, float], size: tuple[int, int],
         lengths = [(p.at, p.accept_len) for p in points if p.accept_len is not None]
         most = max(2.0, math.ceil(max(length for _, length in lengths)))
         lines += _lane(lengths, edges, (columns, accept_rows), (1.0, most), "accept", glyphs, [])
-    return [*lines, _time_axis(edges, columns)]
+    return [*lines, _time_axis(edges, columns, marks, glyphs)]
 
 
 def mark_columns(marks: Sequence[PlotMark], edges: tuple[float, float], columns: int) -> list[tuple[int, str]]:
@@ -108,7 +108,7 @@ def _lane(
     marks: list[tuple[int, str]],
 ) -> list[Line]:
     columns, rows = size
-    drawn = curve(points, size, edges, limits, glyphs.plot_marker, gap=_gap(points))
+    drawn = curve(points, size, edges, limits, glyphs.plot_marker, gap=_gap(points), fill=limits[0] == 0)
     lines: list[Line] = []
     for row, text in enumerate(drawn):
         label = ""
@@ -118,29 +118,18 @@ def _lane(
             label = f"{limits[0]:g}"
         elif rows >= 7 and row == rows // 2:
             label = f"{limits[1] - (limits[1] - limits[0]) * (row + 0.5) / rows:.3g}"
-        lines.append([(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_with_marks(text, row, style, glyphs, marks)])
+        lines.append([(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_with_marks(text, style, glyphs, marks)])
     return lines
 
 
-def _with_marks(text: str, row: int, style: str, glyphs: Glyphs, marks: list[tuple[int, str]]) -> Line:
-    """Marks stand behind the curve: a dotted line on empty cells, named in the first row."""
+def _with_marks(text: str, style: str, glyphs: Glyphs, marks: list[tuple[int, str]]) -> Line:
+    """Marks stand behind the curve: a dotted line on empty cells, named on the time axis."""
     blank = ("\u2800", " ")
     cells = [(" " if char in blank else char, style) for char in text]
-    for position, (column, name) in enumerate(marks):
+    for column, _ in marks:
         if cells[column][0] == " ":
             cells[column] = (glyphs.mark, "quiet")
-        if row == 0:
-            end = marks[position + 1][0] if position + 1 < len(marks) else len(cells)
-            for i, char in enumerate(fit(name, max(0, end - column - 2), "")):
-                if cells[column + 1 + i][0] == " ":
-                    cells[column + 1 + i] = (char, "quiet")
-    runs: Line = []
-    for char, name in cells:
-        if runs and (runs[-1][1] == name or char == " "):
-            runs[-1] = (runs[-1][0] + char, runs[-1][1])
-        else:
-            runs.append((char, name))
-    return runs
+    return _runs(cells)
 
 
 def _gap(points: list[tuple[float, float]]) -> float | None:
@@ -151,23 +140,43 @@ def _gap(points: list[tuple[float, float]]) -> float | None:
     return max(5.0, GAP_STEPS * steps[len(steps) // 2])
 
 
-def _time_axis(edges: tuple[float, float], columns: int) -> Line:
-    text = " " * columns
+def _time_axis(edges: tuple[float, float], columns: int, marks: list[tuple[int, str]], glyphs: Glyphs) -> Line:
+    """Round times; where a mark stands, its name instead."""
+    cells = [(" ", "quiet")] * columns
+    taken: list[tuple[int, int]] = []
+    for position, (column, name) in enumerate(marks):
+        end = marks[position + 1][0] if position + 1 < len(marks) else columns
+        words = fit(f"{glyphs.mark}{name}", end - column, "")
+        cells[column : column + len(words)] = [(char, "plain") for char in words]
+        taken.append((column - 1, column + len(words) + 1))
     for column, name in clock_ticks(*edges, columns):
-        text = text[:column] + name + text[column + len(name) :]
-    return [(" " * (LABELS + 1), "plain"), (text, "quiet")]
+        if all(column + len(name) <= start or column >= end for start, end in taken):
+            cells[column : column + len(name)] = [(char, "quiet") for char in name]
+    return [(" " * (LABELS + 1), "plain"), *_runs(cells[:columns])]
+
+
+def _runs(cells: list[tuple[str, str]]) -> Line:
+    """Cells as runs; blanks take any colour."""
+    runs: Line = []
+    for char, style in cells:
+        if runs and (runs[-1][1] == style or char == " "):
+            runs[-1] = (runs[-1][0] + char, runs[-1][1])
+        else:
+            runs.append((char, style))
+    return runs
 
 
 def _nothing(snapshot: Snapshot, width: int, rows: int) -> list[Line]:
-    """An empty plot says why."""
-    if snapshot.ready_at is not None:
-        words = "Ready, and nobody has asked for tokens yet."
-    elif snapshot.progress.launched_at is not None and snapshot.exited_at is None:
-        waited = duration(snapshot.at - snapshot.progress.launched_at)
-        words = f"Tokens per second appear here when the server decodes; launched {waited} ago."
+    """An empty plot says why, and what to do."""
+    progress = snapshot.progress
+    if snapshot.ready_at is not None and snapshot.exited_at is None:
+        words = "Ready. Nobody has asked for tokens yet."
+    elif snapshot.state is State.STARTING:
+        words = "Tokens per second appear here as soon as the server decodes."
+    elif progress.phase is Phase.NONE:
+        words = "No server is running here. L launches a profile; specdeck attach watches a server that somebody else started."
     else:
-        words = "Tokens per second appear here when a server decodes."
-    lines: list[Line] = [[] for _ in range(rows)]
-    lines[max(0, rows // 2 - 1)] = [("  ", "plain"), (fit(words, width - 4), "quiet")]
-    return lines
-
+        words = "No tokens were decoded in this time. z shows a longer one."
+    lines: list[Line] = [[("  ", "plain"), (line, "quiet")] for line in wrap(words, min(60, width - 4))]
+    above = max(0, (rows - len(lines)) // 2)
+    return [*([[]] * above), *lines, *([[]] * rows)][:rows]

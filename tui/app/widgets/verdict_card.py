@@ -78,7 +78,7 @@ def card(verdict: Verdict, width: int, most_rows: int, glyphs: Glyphs, read_only
 
 
 def _head(verdict: Verdict, width: int, glyphs: Glyphs, read_only: bool) -> Line:
-    keys: Line = [("enter", "key"), (" whole  ", "quiet"), ("y", "key"), (" copy  ", "quiet"), ("esc", "key"), (" hide ", "quiet")]
+    keys: Line = [("v", "key"), (" whole  ", "quiet"), ("y", "key"), (" copy  ", "quiet"), ("esc", "key"), (" hide ", "quiet")]
     if verdict.fixes and not read_only:
         keys = [("a", "key"), (" apply  ", "quiet"), *keys]
     title = fit(escape(verdict.title), width - 6)
