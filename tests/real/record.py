@@ -41,6 +41,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "bad-choice": ("tiny-plain", {"attention-backend": "nope"}),
     "renamed-flag": ("tiny-plain", {"cuda-graph-max-bs": 128}),
     "model-missing": ("tiny-plain", {"model-path": f"{HOME}/.cache/models/no-such-model"}),
+    "model-missing-hub": ("tiny-plain", {"model-path": "no-such-owner/no-such-model"}),
     "wrong-draft": ("tiny-eagle3", {"speculative-draft-model-path": ".cache/models/tiny-draft"}),
     "budget-refused": ("tiny-plain", {"max-total-tokens": None, "mem-fraction-static": 0.0001}),
     "budget-refused-eagle3": ("tiny-eagle3", {"max-total-tokens": None, "mem-fraction-static": 0.01}),
