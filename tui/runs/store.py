@@ -31,7 +31,8 @@ class RunNotFoundError(SpecdeckError):
 class Run:
     """One launch as its folder tells it. `damaged`: why the folder cannot be trusted; the rest is then unknown.
 
-    `command`, `knobs` and `env` (the difference to the operator's environment) have their secrets masked.
+    `command`, `knobs` and `env` (the difference to the operator's environment) have their secrets masked. `tree` and
+    `files` (shared memory, sockets) are what the keeper last saw the server hold. `ready_at`: it was proved ready then.
     """
 
     path: Path
@@ -51,6 +52,8 @@ class Run:
     server: ProcessId | None = None
     keeper: ProcessId | None = None
     tree: tuple[ProcessId, ...] = ()
+    files: tuple[str, ...] = ()
+    ready_at: float | None = None
     exited: Exited | None = None
     damaged: str | None = None
 
@@ -208,8 +211,9 @@ def load_run(path: Path) -> Run:
     try:
         command = read_json(path / "command.json")
         keeper = _optional(path / "keeper.json")
+        ready = _optional(path / "ready.json")
         ended = _optional(path / "exit.json")
-        return _run(path, profile, command, keeper, ended)
+        return _run(path, profile, command, keeper, ready, ended)
     except FileNotFoundError:
         return Run(path, profile, damaged="command.json is missing" if path.is_dir() else "there is no such folder")
     except StoreError as error:
@@ -231,7 +235,12 @@ def process_from_json(data: Json) -> ProcessId | None:
 
 
 def _run(
-    path: Path, profile: str, command: dict[str, Json], keeper: dict[str, Json], ended: dict[str, Json] | None
+    path: Path,
+    profile: str,
+    command: dict[str, Json],
+    keeper: dict[str, Json],
+    ready: dict[str, Json],
+    ended: dict[str, Json],
 ) -> Run:
     return Run(
         path=path,
@@ -251,6 +260,8 @@ def _run(
         server=process_from_json(keeper.get("server")),
         keeper=process_from_json(keeper.get("keeper")),
         tree=tuple(p for p in map(process_from_json, keeper.get("tree", ())) if p is not None),
+        files=tuple(map(str, keeper.get("files", ()))),
+        ready_at=_number(ready.get("at")),
         exited=_exited(ended) if ended else None,
     )
 

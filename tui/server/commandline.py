@@ -19,6 +19,8 @@ PATH_KNOBS = frozenset(
      "chat-template", "quantization-param-path", "kt-weight-path", "ssl-keyfile", "ssl-certfile", "ssl-ca-certs")
 )  # fmt: skip
 
+_SHORTEST_SECRET = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -135,6 +137,17 @@ def mask_argv(argv: Sequence[str]) -> tuple[str, ...]:
         masked.append(f"{name}={MASK}" if secret and equals else mask_text(word))
         hide = secret and not equals
     return tuple(masked)
+
+
+def secrets_of(command: Command) -> list[str]:
+    """The values of secrets that this command is given, to be taken out of whatever it prints. Short ones are words."""
+    values = []
+    for word, following in zip(command.argv, (*command.argv[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        if name.startswith("--") and is_secret_name(name):
+            values.append(value if equals else following)
+    values += [value for name, value in command.env.items() if is_secret_name(name)]
+    return sorted({value for value in values if len(value) >= _SHORTEST_SECRET}, key=len, reverse=True)
 
 
 def _program(program: str, cwd: Path) -> str:
