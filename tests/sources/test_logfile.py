@@ -293,6 +293,35 @@ def test_begins_at_the_end_only_of_a_file_that_was_there(path: Path) -> None:
         assert texts(follower.poll()) == ["two"]
 
 
+def test_a_reader_far_behind_loses_no_file_it_has_seen(path: Path) -> None:
+    with LogFollower(path, slice_bytes=10) as follower:
+        got = []
+        for number in range(5):
+            if path.exists():
+                path.rename(path.with_suffix(f".{number}"))
+            path.write_bytes(b"".join(b"%d-%d\n" % (number, line) for line in range(50)))
+            got += texts(follower.poll())
+        while (chunk := follower.poll()).more:
+            got += texts(chunk)
+        got += texts(chunk)
+    assert got == [f"{number}-{line}" for number in range(5) for line in range(50)]
+
+
+def test_name_given_away_and_back_without_a_byte(path: Path) -> None:
+    path.write_bytes(b"one\n")
+    with LogFollower(path) as follower:
+        follower.poll()
+        path.rename(path.with_suffix(".1"))
+        path.touch()
+        follower.poll()
+        os.replace(path.with_suffix(".1"), path)
+        append(path, b"two\n")
+        for _ in range(3):
+            chunk = follower.poll()
+            assert chunk.reset is None
+        assert (chunk.generation, chunk.offset) == (0, 8)
+
+
 def test_symbolic_link_turned_to_another_file(path: Path) -> None:
     for name in ("a", "b"):
         path.with_name(name).write_bytes(name.encode() + b"\n")

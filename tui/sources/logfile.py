@@ -3,17 +3,19 @@
 What is promised, for a file that has a name when `poll` looks at it, and lines that end in LF:
 
 * Every complete line is given exactly once and in order, whatever is appended between polls and wherever slices cut it.
-* Renamed and created anew, replaced, deleted and created anew: the open file is read to its end before the new one is
+* Renamed and created anew, replaced, deleted and created anew: an open file is read to its end before the new one is
   begun, and the new one is begun only when it has bytes, because until the writer opens it, it writes to the old one.
 * Cut in place (copytruncate): all that is in the file after the cut is a new generation, also when the file has grown
   beyond the old position again; see `OpenLog.read` for the one case that cannot be told.
 
-What cannot be kept: lines written and cut away between two polls, and a file that came and went between two polls.
+What cannot be kept: lines written and cut away between two polls, and a file that came and went between two polls. One
+poll while a file has the name is enough: it is then open and is read in its turn, however far behind the reader is.
 """
 
 import errno
 import os
 import stat
+from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +27,8 @@ from tui.sources.linetext import LineSplitter
 from tui.sources.openlog import OpenLog, kind_of, open_regular
 
 SLICE_BYTES = 1024 * 1024
+SUCCESSORS = 64
+"""How many files that got the name while the reader was busy are held open."""
 
 
 class Reset(StrEnum):
@@ -84,6 +88,7 @@ class LogFollower:
         self._last = last
         self._slice_bytes = slice_bytes
         self._file: OpenLog | None = None
+        self._successors: deque[OpenLog] = deque()
         self._splitter = LineSplitter()
         self._count = 0
         self._base = 0
@@ -101,33 +106,32 @@ class LogFollower:
             self._file, error = self._open()
             if self._file is None:
                 return self._chunk(missing=error is None, error=error)
-            self._skip_to_last(self._file)
         try:
-            return self._read(self._file, named, missing, error)
+            self._skip_to_last(self._file)
+            if named is not None:
+                error = self._note_successor(self._file, (named.st_dev, named.st_ino))
+            return self._read(self._file, missing, error)
         except OSError as problem:
-            if (
-                problem.errno == errno.ESTALE
-            ):  # a network file system whose server deleted the file: nothing more will come
-                self.close()
-                return self._chunk(self._end_generation(), reset=Reset.REPLACED, missing=missing)
-            return self._chunk(error=_sentence(self.path, problem))
+            if problem.errno != errno.ESTALE:
+                return self._chunk(error=_sentence(self.path, problem))
+            # A network file system whose server deleted the file: nothing more will come from it.
+            self._file.close()
+            self._file = self._successors.popleft() if self._successors else None
+            return self._chunk(self._end_generation(), reset=Reset.REPLACED, missing=missing)
 
-    def _read(self, file: OpenLog, named: os.stat_result | None, missing: bool, error: str | None) -> LogChunk:
+    def _read(self, file: OpenLog, missing: bool, error: str | None) -> LogChunk:
+        written = any(successor.size() for successor in self._successors)  # asked before reading: see poll
         data = file.read(self._slice_bytes)
         if data is None:
             file.rewind()
             return self._chunk(self._end_generation(), reset=Reset.TRUNCATED, missing=missing, error=error)
         lines = self._number(self._splitter.feed(data))
         reset = None
-        if (
-            file.offset >= file.size()
-            and named is not None
-            and named.st_size
-            and (named.st_dev, named.st_ino) != file.identity
-        ):
-            reset, error = self._switch(file)
-            if reset is not None:
-                lines += self._end_generation()
+        if written and file.offset >= file.size():
+            reset = Reset.REPLACED if file.is_unlinked() else Reset.ROTATED
+            lines += self._end_generation()
+            file.close()
+            self._file = self._successors.popleft()
         return self._chunk(lines, reset=reset, missing=missing, error=error)
 
     def dup_fd(self) -> int | None:
@@ -135,10 +139,12 @@ class LogFollower:
         return None if self._file is None else os.dup(self._file.fd)
 
     def close(self) -> None:
-        """Close the file. It is not polled after this."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Close what is open. The follower is not polled after this."""
+        for file in (self._file, *self._successors):
+            if file is not None:
+                file.close()
+        self._file = None
+        self._successors.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -173,18 +179,23 @@ class LogFollower:
             file.seek(tail_start(file.fd, file.size(), self._last))
         self._last = None
 
-    def _switch(self, old: OpenLog) -> tuple[Reset | None, str | None]:
-        """Take the file that has the name now in place of `old`, whose end was read."""
-        new, error = self._open()
-        if new is None:
-            return None, error
-        if new.identity == old.identity:  # it was renamed back meanwhile
-            new.close()
-            return None, None
-        reason = Reset.REPLACED if old.is_unlinked() else Reset.ROTATED
-        old.close()
-        self._file = new
-        return reason, None
+    def _note_successor(self, current: OpenLog, named: tuple[int, int]) -> str | None:
+        """Open a file that newly has the name, so that it can be read in its turn, wherever it goes meanwhile."""
+        if named == current.identity:
+            # The name came back. What had it in between without a byte was never written to.
+            for empty in [one for one in self._successors if not one.size()]:
+                empty.close()
+                self._successors.remove(empty)
+            return None
+        known = {current.identity, *(one.identity for one in self._successors)}
+        if named in known or len(self._successors) >= SUCCESSORS:
+            return None
+        successor, error = self._open()
+        if successor is not None and successor.identity in known:  # the name moved on meanwhile
+            successor.close()
+        elif successor is not None:
+            self._successors.append(successor)
+        return error
 
     def _end_generation(self) -> list[LogLine]:
         lines = self._number(self._splitter.flush())
