@@ -45,11 +45,13 @@ class SpecdeckApp(App[int]):
     BINDINGS = [Binding("ctrl+c", "hint_leave", "Leave", id="app.interrupt", show=False, priority=False)]
 
     def __init__(self, feed: Feed, *, read_only: bool = False, ascii_only: bool = False, theme: str | None = None) -> None:
-        super().__init__()
+        # Textual chooses between no colour and grey before there is a theme of ours: True here makes it no colour.
+        super().__init__(ansi_color=True if terminal.no_colour(os.environ) else None)
+        self.set_reactive(App.ansi_color, None)
         self.animation_level = "none"
         self._feed = feed
         self.read_only = read_only or feed.read_only
-        environ = {**os.environ, **({"NO_COLOR": "1"} if self.no_color else {})}
+        environ = dict(os.environ)
         self.glyphs = glyphs(ascii_only or terminal.few_glyphs(environ), terminal.no_colour(environ))
         self.frozen = False
         self._frame = Frame()

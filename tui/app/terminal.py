@@ -26,8 +26,8 @@ def refusal(environ: Mapping[str, str] | None = None, stdin_tty: bool | None = N
 
 
 def no_colour(environ: Mapping[str, str]) -> bool:
-    """Whether the operator asked for no colour (https://no-color.org: set and not empty)."""
-    return bool(environ.get("NO_COLOR"))
+    """Whether the operator asked for no colour. Set but empty counts too, as it does for Textual."""
+    return "NO_COLOR" in environ
 
 
 def sixteen_colours(environ: Mapping[str, str]) -> bool:

@@ -107,7 +107,7 @@ def number(value: float | None, digits: int = 1) -> str:
 
 
 def count(value: int | None) -> str:
-    """A whole number with thin groups of thousands: 116 707; – when not known."""
+    """A whole number, thousands apart: 116 707; – when not known."""
     return DASH if value is None else f"{value:,}".replace(",", " ")
 
 

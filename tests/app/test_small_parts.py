@@ -1,0 +1,137 @@
+"""Knob steps, typed values, the keymap file, copies, and what the terminal can do."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tui.app import clipboard, keymap
+from tui.app.glyphs import ASCII, UNICODE, glyphs
+from tui.app.port import FlagInfo
+from tui.app.steps import parse, step
+from tui.app.terminal import choose_theme, few_glyphs, refusal
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "by", "expected"),
+    [
+        (None, 4, 1, 5),
+        (None, 0, -1, 0),
+        (None, 128, 1, 144),
+        (None, 262144, -1, 229376),
+        (None, 0.85, 1, 0.86),
+        (None, 0.0, -1, 0.0),
+        (None, True, -1, False),
+        (None, "/models/x", 1, "/models/x"),
+        (FlagInfo("a", "int"), None, 1, 1),
+        (FlagInfo("a", "float"), "0.5", 1, 0.51),
+        (FlagInfo("a", "bool"), None, 1, True),
+        (FlagInfo("a", "choice", ("x", "y")), "y", 1, "x"),
+        (FlagInfo("a", "choice", ("x", "y")), None, 1, "x"),
+    ],
+)
+def test_steps(flag: FlagInfo | None, value: object, by: int, expected: object) -> None:
+    assert step(flag, value, by) == expected
+
+
+def test_typed_values() -> None:
+    assert parse(FlagInfo("a", "int"), " 12 ") == 12
+    assert parse(FlagInfo("a", "float"), "0.85") == 0.85
+    assert parse(FlagInfo("a", "bool"), "off") is False
+    assert parse(FlagInfo("a", "choice", ("x",)), "x") == "x"
+    assert parse(None, "7", old=4) == 7
+    assert parse(None, "text") == "text"
+    assert parse(FlagInfo("a", "int"), "") is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "typed", "words"),
+    [
+        (FlagInfo("a", "int"), "1.5", "not a whole number"),
+        (FlagInfo("a", "float"), "much", "not a number"),
+        (FlagInfo("a", "bool"), "perhaps", "neither on nor off"),
+        (FlagInfo("a", "choice", ("x", "y")), "z", "not one of x, y"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(flag: FlagInfo, typed: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse(flag, typed)
+
+
+def test_a_keymap_may_be_flat_or_in_tables(tmp_path: Path) -> None:
+    path = tmp_path / "keymap.toml"
+    path.write_text('"app.leave" = "Q"\n[knob]\nup = "x,plus"\n')
+    assert keymap.load(path, ["app.leave", "knob.up"]) == {"app.leave": "Q", "knob.up": "x,plus"}
+    assert keymap.load(tmp_path / "absent.toml", []) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[", "not TOML"), ('"no.such" = "x"', "no.such"), ('"app.leave" = 3', "must be a text"), ('"app.leave" = ""', "must be a text")],
+)
+def test_a_keymap_that_cannot_be_used_says_why(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "keymap.toml"
+    path.write_text(text)
+    with pytest.raises(keymap.KeymapError, match=words):
+        keymap.load(path, ["app.leave"])
+
+
+def test_folders_follow_xdg() -> None:
+    assert keymap.config_folder({"XDG_CONFIG_HOME": "/c"}) == Path("/c/specdeck")
+    assert keymap.config_folder({"HOME": "/h"}) == Path("/h/.config/specdeck")
+    assert keymap.state_folder({"SPECDECK_STATE_DIR": "/s"}) == Path("/s")
+    assert keymap.state_folder({"XDG_STATE_HOME": "/x"}) == Path("/x/specdeck")
+
+
+def test_copies_have_a_cap_and_a_file(tmp_path: Path) -> None:
+    assert clipboard.fits("x" * 50_000)
+    assert not clipboard.fits("x" * 60_000)
+    path = clipboard.save("a\udcffb", tmp_path / "new" / "folder")
+    assert path.read_text() == "a?b"
+    assert os.stat(path.parent).st_mode & 0o077 == 0
+    assert [item.name for item in path.parent.iterdir()] == ["copied.txt"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "asked", "theme"),
+    [
+        ({"TERM": "xterm-256color"}, None, "specdeck-dark"),
+        ({"TERM": "tmux-256color"}, None, "specdeck-dark"),
+        ({"TERM": "screen"}, None, "specdeck-ansi"),
+        ({"TERM": "xterm"}, None, "specdeck-ansi"),
+        ({"TERM": "linux"}, None, "specdeck-ansi"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, None, "specdeck-dark"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "light", "specdeck-ansi"),
+        ({"TERM": "xterm-256color"}, "light", "specdeck-light"),
+        ({"TERM": "xterm-256color"}, "nord", "nord"),
+    ],
+)
+def test_the_theme_suits_the_terminal(environ: dict[str, str], asked: str | None, theme: str) -> None:
+    assert choose_theme(asked, environ) == theme
+
+
+def test_a_terminal_that_cannot_show_it_is_told_what_to_use() -> None:
+    assert "specdeck status" in (refusal({"TERM": "dumb"}, True, True) or "")
+    assert "specdeck status" in (refusal({"TERM": "xterm"}, False, True) or "")
+    assert "specdeck status" in (refusal({"TERM": "xterm"}, True, False) or "")
+    assert refusal({"TERM": "xterm"}, True, True) is None
+
+
+def test_letters_stand_for_segments_without_colour_and_in_ascii() -> None:
+    assert few_glyphs({"TERM": "linux"})
+    assert glyphs(True, False) is ASCII
+    assert glyphs(False, False) is UNICODE
+    assert glyphs(False, True).segments["base"] == "B"
+    assert glyphs(False, True).tick == UNICODE.tick
+
+
+@pytest.mark.parametrize("chosen", [ASCII, UNICODE, glyphs(False, True)])
+def test_every_segment_has_a_glyph_of_its_own(chosen) -> None:
+    assert len(set(chosen.segments.values())) == len(chosen.segments)
+    assert chosen.tick not in chosen.segments.values()
+
+
+def test_ascii_is_ascii() -> None:
+    texts = [*ASCII.segments.values(), *ASCII.dot.values(), *ASCII.progress]
+    texts += [getattr(ASCII, name) for name in ASCII.__slots__ if isinstance(getattr(ASCII, name), str)]
+    assert "".join(texts).isascii()
