@@ -1,0 +1,29 @@
+"""Will it fit? A forecast of a launch, in the same terms as the live bars. Pure: nothing here reads anything."""
+
+from tui.forecast.machine import NOTHING_LEARNED, Gpu, Learned, Machine
+from tui.forecast.model import ModelFacts, model_facts
+from tui.forecast.predict import forecast
+from tui.forecast.result import (
+    FORECAST_SEGMENTS,
+    Forecast,
+    ForecastVerdict,
+    FractionFacts,
+    GpuForecast,
+    Suggestion,
+)
+
+__all__ = [
+    "FORECAST_SEGMENTS",
+    "NOTHING_LEARNED",
+    "Forecast",
+    "ForecastVerdict",
+    "FractionFacts",
+    "Gpu",
+    "GpuForecast",
+    "Learned",
+    "Machine",
+    "ModelFacts",
+    "Suggestion",
+    "forecast",
+    "model_facts",
+]
