@@ -123,8 +123,9 @@ class Writer:
                 free -= s.kv_draft
                 yield from self._old_graph(rank, "draft ", free, s.draft_decode)
                 free -= s.draft_decode
-                yield from self._old_graph(rank, "draft extend ", free, s.extend)
-                free -= s.extend
+                if self.since("0.4.7"):
+                    yield from self._old_graph(rank, "draft extend ", free, s.extend)
+                    free -= s.extend
         if rank == 0:
             tail = f", available_gpu_mem={free:.2f} GB" if self.since("0.5.2") else ""
             yield (

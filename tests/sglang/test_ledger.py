@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (log lines are as long as SGLang writes them)
 """The split of a rank's memory, in every era and in damaged logs."""
 
 import pytest
@@ -19,7 +20,7 @@ def test_split_in_every_era(version, tp, spec, writer, sizes, split):
         assert rank.graphs_base == want.decode
         assert rank.draft == (want.draft if spec else None)
         assert rank.kv_draft == (want.kv_draft if spec else None)
-        draft_graphs = pytest.approx(want.draft_decode + want.extend)
+        draft_graphs = pytest.approx(want.draft_decode + (want.extend if version != "0.4.6" else 0))
         assert rank.graphs_draft == (draft_graphs if spec else None)
         assert rank.other == pytest.approx(want.table, abs=0.02)
         assert rank.kv_tokens == want.tokens

@@ -14,7 +14,7 @@ _START = re.compile(r"server_args=(ServerArgs\(|\{)")
 _INT = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:\d{1,30}\.\d{0,30}|\d{1,30})(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*$")
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
 _MAX_DEPTH = 20
@@ -96,6 +96,8 @@ class _Group:
         self.text = text
 
     def value(self) -> Json:
+        if self.opening == "{" and not self.items:
+            return {}
         if self.opening == "{" and any(":" in [a for a in atoms if isinstance(a, str)] for atoms in self.items):
             pairs = (_pair(atoms, ":") for atoms in self.items)
             return {name: value for name, value in pairs if name is not None}
@@ -147,7 +149,7 @@ def _string(text: str) -> str:
 
 def _unescape(match: re.Match[str]) -> str:
     code = match[1]
-    if code[0] in "xu" and len(code) > 1:
-        character = chr(int(code[1:], 16))
-        return "�" if 0xD800 <= ord(character) <= 0xDFFF else character
+    if len(code) > 1:
+        point = int(code[1:], 16)
+        return "�" if 0xD800 <= point <= 0xDFFF or point > 0x10FFFF else chr(point)
     return _SIMPLE_ESCAPES.get(code, match[0])

@@ -34,7 +34,7 @@ _TRANSPORT = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-_TAG = re.compile(r"(DP|PP|TP)(\d+)")
+_TAG = re.compile(r" (DP|PP|TP)(\d+)")
 
 
 class Record(NamedTuple):
