@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tui.sources import lineindex, linesearch, lineseek
@@ -153,6 +153,8 @@ def test_nth_newline(bits: list[bool], data: st.DataObject) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([b"\n", b"ab", b"needle", b"x" * 9, b"\r", b" "]), max_size=40), st.integers(0, 45))
+@example([b" "] * 8 + [b"ab"] + [b" "] * 10, 0)  # the slice that ends the line begins with ab
+@example([b" "] * 8 + [b"ab"] + [b" "] * 30, 0)  # so does one that ends inside the line
 def test_small_blocks_seek_and_search_like_a_plain_split(pieces: list[bytes], line: int) -> None:
     """With blocks of a few bytes every border case comes up; compared with splitting the whole file."""
     body = b"".join(pieces)

@@ -320,6 +320,10 @@ def test_name_given_away_and_back_without_a_byte(path: Path) -> None:
             chunk = follower.poll()
             assert chunk.reset is None
         assert (chunk.generation, chunk.offset) == (0, 8)
+        path.rename(path.with_suffix(".1"))
+        path.write_bytes(b"three\n")
+        assert follower.poll().reset is Reset.ROTATED
+        assert follower.poll().lines == (LogLine(3, "three", 1),)
 
 
 def test_symbolic_link_turned_to_another_file(path: Path) -> None:
