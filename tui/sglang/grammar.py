@@ -15,6 +15,10 @@ from tui.sglang.startup_lines import bare_bar
 from tui.sglang.tracebacks import Kind, TracebackAssembler
 
 
+# With --log-requests SGLang logs whole requests: what a user wrote to the model is no log line.
+_REQUESTS = ("Receive: obj=", "Finish: obj=")
+
+
 class LogGrammar:
     """Turns the lines of one log into facts. Pure: the same lines give the same facts. It never raises.
 
@@ -46,6 +50,8 @@ class LogGrammar:
                 self._recent = text
             return []
         facts = []
+        if "obj=" in text and any(words in text for words in _REQUESTS):
+            return facts
         for record in self._splitter.split(text):
             self._record(number, record, seen_at, facts)
         return _last_of_each_bar(facts)

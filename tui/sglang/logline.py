@@ -8,9 +8,6 @@ from tui.sglang.problems import recognise
 from tui.sglang.serving_lines import read_decode, read_prefill
 from tui.sglang.startup_lines import read_startup
 
-# SGLang logs whole requests with --log-requests: what a user wrote to the model is no log line.
-_REQUESTS = ("Receive: ", "Finish: ", "Receive OpenAI", "Finish OpenAI")
-
 
 def read_record(message: str, at: float, line: int, rank: str | None) -> list[LogFact]:
     """The facts of a record's message (without its stamp), in the order in which the message says them."""
@@ -20,8 +17,6 @@ def read_record(message: str, at: float, line: int, rank: str | None) -> list[Lo
     if message.startswith("Prefill batch"):
         prefill = read_prefill(message, at, line, rank)
         return [prefill] if prefill else []
-    if message.startswith(_REQUESTS):
-        return []
     startup = read_startup(message, at, line, rank)
     if startup:
         return startup

@@ -18,6 +18,9 @@ _PLAIN_DECODE = re.compile(
 ).match
 
 
+_HEAD = " .,[]0123456789"  # what may stand between "Decode batch" and the first pair: ". ", ", ", " [2041], "
+
+
 def _count(value: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 16 else None
 
@@ -56,14 +59,14 @@ def quick_decode(text: str, line: int) -> DecodeBatch | None:
 
 def read_decode(message: str, at: float, line: int, rank: str | None) -> DecodeBatch | None:
     """The fact of a message that starts with "Decode batch", None when it holds no pair."""
-    start = message.find("#", 12)
-    if start < 0:
+    pairs = message[12:].lstrip(_HEAD)
+    if ": " not in pairs:
         return None
     running = queue = tokens = None
     usage = accept_len = accept_rate = speed = None
     graph: bool | None = None
     more: dict[str, float] | None = None
-    for pair in message[start:].split(", "):
+    for pair in pairs.split(", "):
         key, _, value = pair.partition(": ")
         if key == "#running-req":
             running = _count(value)
@@ -119,13 +122,13 @@ _PREFILL_FIELDS = {
 
 def read_prefill(message: str, at: float, line: int, rank: str | None) -> PrefillBatch | None:
     """The fact of a message that starts with "Prefill batch", None when it holds no pair."""
-    start = message.find("#", 13)
-    if start < 0:
+    pairs = message[13:].lstrip(_HEAD)
+    if ": " not in pairs:
         return None
     counts: dict[str, int | None] = {}
     amounts: dict[str, float | None] = {}
     more: dict[str, float] = {}
-    for pair in message[start:].split(", "):
+    for pair in pairs.split(", "):
         key, _, value = pair.partition(": ")
         value = value.strip(" ,%\r\n")
         field = _PREFILL_FIELDS.get(key)
