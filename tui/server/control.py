@@ -19,6 +19,7 @@ from tui.server.commandline import Command, command_line, find_executable, mask_
 from tui.server.masking import masked_text, unmasked
 from tui.server.profiles import KnobValue, Profile, ProfileError, load, parse, set_knobs
 from tui.server.stopping import DEFAULT_GRACE_S, MemoryBack, Step, stop
+from tui.server.watch import ORPHAN_GRACE_S
 from tui.sglang.secrets import mask_args
 
 _KEEPER_LIMIT_S = 30.0
@@ -59,6 +60,7 @@ def launch(
         "env": dict(command.env),
         "cwd": str(command.cwd),
         "umask": _umask(),
+        "orphan_grace_s": ORPHAN_GRACE_S,
         "secrets": secrets_of(command),
         "launched": told,
     }

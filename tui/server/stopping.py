@@ -2,10 +2,10 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 
-from tui.factlines import dump_fact
+from tui.factlines import dump_fact, read_facts
 from tui.facts import Exited, Fact, ProcessId, Signalled, StateChange
 from tui.procid import alive
 from tui.runs.files import StoreError, append_lines, write_json
@@ -104,7 +104,11 @@ def _end(run: Run, known: dict[ProcessId, None], grace_s: float, why: str) -> It
     if grace_s > 0:
         text = f"SIGTERM sent: requests in flight are finished, SIGKILL in {grace_s:.0f} s."
         yield Step("waiting", text, left_s=grace_s)
-    yield from _count_down(run, known, grace_s, direct, why)
+    began = time.time()
+    told = yield from _count_down(run, known, grace_s, direct, why)
+    killed = 0 if told else _killed_since(run, began)
+    if killed:
+        yield Step("note", f"SIGKILL to {_count(killed)}.")
     if direct is not None:
         direct.write_end(any(map(alive, known)))
     elif not any(map(alive, known)):
@@ -113,25 +117,28 @@ def _end(run: Run, known: dict[ProcessId, None], grace_s: float, why: str) -> It
 
 def _count_down(
     run: Run, known: dict[ProcessId, None], grace_s: float, direct: "_Direct | None", why: str
-) -> Iterator[Step]:
+) -> Generator[Step, None, bool]:
+    """Until all are gone, or hang even after SIGKILL; returns whether SIGKILL was told."""
     began = told = time.monotonic()
     deadline, killed = began + grace_s, False
     while True:
         known.update(dict.fromkeys(_tree(run, known)))
         left = [process for process in known if alive(process)]
         if not left:
-            return
+            return killed
         now = time.monotonic()
         if now >= deadline and not killed:
             killed = True
-            yield Step("note", f"SIGKILL to {_count(left)}.")
+            yield Step("note", f"SIGKILL to {_count(len(left))}.")
         if killed and (direct is not None or not alive(run.keeper)):
             (direct or _Direct(run, why)).kill(lambda: [process for process in known if alive(process)])
         if now >= deadline + _GONE_LIMIT_S:
-            return
+            return killed
         if not killed and now - told >= _TELL_S:
             told = now
-            yield Step("waiting", f"{_count(left)} left, SIGKILL in {deadline - now:.0f} s.", left_s=deadline - now)
+            yield Step(
+                "waiting", f"{_count(len(left))} left, SIGKILL in {deadline - now:.0f} s.", left_s=deadline - now
+            )
         time.sleep(_POLL_S)
 
 
@@ -203,5 +210,14 @@ def _wait_memory(memory_back: MemoryBack) -> str | None:
     return held
 
 
-def _count(processes: list[ProcessId]) -> str:
-    return "1 process" if len(processes) == 1 else f"{len(processes)} processes"
+def _killed_since(run: Run, at: float) -> int:
+    """How many processes the keeper has sent SIGKILL, as it wrote down."""
+    try:
+        facts = list(read_facts(run.control.read_text(encoding="utf-8").splitlines()))
+    except (OSError, ValueError):
+        return 0
+    return sum(len(f.pids) for f in facts if isinstance(f, Signalled) and f.signal == "SIGKILL" and f.at >= at)
+
+
+def _count(processes: int) -> str:
+    return "1 process" if processes == 1 else f"{processes} processes"

@@ -27,7 +27,7 @@ _TICK_S = 1.0
 _SCAN_S = 5.0
 _KILL_LIMIT_S = 10.0
 _LOOK_AGAIN_S = 0.2
-_ORPHAN_GRACE_S = 8.0  # after a crash the ranks end by themselves; SGLang takes 5 s to write about it
+ORPHAN_GRACE_S = 8.0  # after a crash the ranks end by themselves; SGLang takes 5 s to write about it
 _GIVE_UP_WRITING_S = 3600.0
 _LONGEST_GRACE_S = 86_400.0
 
@@ -162,7 +162,7 @@ class Watch:
     def _orphans_are_due(self, now: float) -> bool:
         """A launcher script that ends well keeps the server it left running; a fallen server keeps no ranks."""
         end = self._end
-        if end is None or now < end.at + _ORPHAN_GRACE_S:
+        if end is None or now < end.at + self._plan["orphan_grace_s"]:
             return False
         return self._stop is not None or end.signal is not None or end.code != 0
 
@@ -182,7 +182,7 @@ class Watch:
 
     def _patience_s(self) -> float:
         if self._end is not None:
-            return _LOOK_AGAIN_S if time.time() < self._end.at + 2 * _ORPHAN_GRACE_S else _TICK_S
+            return _LOOK_AGAIN_S if time.time() < self._end.at + 2 * ORPHAN_GRACE_S else _TICK_S
         if self._stop is None:
             return _TICK_S
         left = self._stop.deadline - time.time()
@@ -204,12 +204,15 @@ class Watch:
     def _flush(self) -> None:
         """Write what is not written yet; on a full disk it is tried again with every tick."""
         try:
-            if self._unwritten:
-                append_lines(self._folder / "control.jsonl", self._unwritten)
-                self._unwritten = []
             if self._end is not None and not self._end_saved:
                 write_json(self._folder / "exit.json", self._exit_json())
                 self._end_saved = True
+        except StoreError as error:
+            self._say(str(error))
+        try:
+            if self._unwritten:
+                append_lines(self._folder / "control.jsonl", self._unwritten)
+                self._unwritten = []
         except StoreError as error:
             self._say(str(error))
 
