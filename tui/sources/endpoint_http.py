@@ -87,8 +87,8 @@ class Http:
                     connection.request("GET", self._prefix + path, headers=self._headers, preload_content=False)
                     response = connection.getresponse()
                     body = self._read(response, path)
-                except (HTTPError, OSError, http.client.HTTPException):
-                    if expired.is_set():
+                except (HTTPError, OSError, http.client.HTTPException) as error:
+                    if expired.is_set() or isinstance(error, TimeoutError):
                         raise self._too_slow(path) from None
                     raise
             if expired.is_set():
@@ -127,7 +127,8 @@ class Http:
         cause: BaseException | None = error.__cause__ or error.__context__
         if isinstance(error, e.NameResolutionError):
             return NoAnswerError("down", f"the name {self._host} is not known to this machine")
-        if isinstance(error, e.ConnectTimeoutError):
+        refused = isinstance(error, e.NewConnectionError)  # a kind of ConnectTimeoutError, of all things
+        if isinstance(error, e.ConnectTimeoutError) and not refused:
             return NoAnswerError("down", f"{self.address} does not accept connections within {self._timeout_s:g} s")
         if isinstance(error, e.ReadTimeoutError):
             return self._too_slow(path)
@@ -179,13 +180,14 @@ def _deadline(sock: Any, seconds: float) -> Iterator[threading.Event]:
 
 
 def _split(url: str) -> tuple[bool, str, int, str]:
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    complaint = ValueError(f"not the address of an HTTP server: {_safe(url)!r}; expected http://host:port")
     try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or not url.isprintable():
-        raise ValueError(f"not the address of an HTTP server: {_safe(url)!r}; expected http://host:port")
+        raise complaint from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable():
+        raise complaint
     tls = parts.scheme == "https"
     host = _PLAIN_HOSTS.get(parts.hostname, parts.hostname)
     return tls, host, port or (443 if tls else 80), parts.path.rstrip("/")
