@@ -16,11 +16,11 @@ def forecast_gpu(
     """One GPU that gets a rank. `before`: P of this GPU; the pool is the tightest one's, as on a real server."""
     size = gpu.total_gib if gpu.total_gib is not None else before.gib
     segments = _segments(situation, size, before, verdict)
-    budget = None
-    smallest = situation.free_before.gib
-    if size is not None and before.gib is not None and fraction is not None and smallest is not None:
-        outside = max(0.0, smallest * (1 - fraction))
-        budget = size - outside
+    smallest, budget = situation.free_before.gib, None
+    if fraction is not None and smallest is not None:
+        # Before 0.5.14 the draft stands outside the fraction: the tick moves by it, so that KV is measured right.
+        outside = 0.0 if situation.draft_counted else situation.cost.draft_net.gib or 0.0
+        budget = smallest * fraction + outside
     bar = GpuBar(
         index=gpu.index,
         name=gpu.name,
