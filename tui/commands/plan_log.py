@@ -16,9 +16,11 @@ from tui.sglang.versions import Version, era, parse_version
 GIB = 1 << 30
 _MOST_BYTES = 64 << 20  # a start is told in the first lines of a log
 # Arguments that SGLang fills in itself, by the machine and by each other: the plan works them out anew.
-_RESOLVED = ("mem_fraction_static", "chunked_prefill_size", "cuda_graph_max_bs", "cuda_graph_bs",
-             "max_running_requests", "max_prefill_tokens", "disable_cuda_graph", "page_size", "attention_backend", "swa_full_tokens_ratio",
-             "mamba_full_memory_ratio", "max_mamba_cache_size")  # fmt: skip
+_RESOLVED = frozenset(
+    ("mem_fraction_static", "chunked_prefill_size", "cuda_graph_max_bs", "cuda_graph_bs", "max_running_requests",
+     "max_prefill_tokens", "disable_cuda_graph", "page_size", "attention_backend", "swa_full_tokens_ratio",
+     "mamba_full_memory_ratio", "max_mamba_cache_size")
+)  # fmt: skip
 
 
 def read_log_numbers(path: Path) -> LogNumbers:
@@ -82,7 +84,7 @@ def _cell(ranks: tuple[RankLedger, ...], name: str) -> float | None:
 
 
 def _knobs(args: Mapping[str, Any]) -> dict[str, Any]:
-    known = {field.name for field in fields(MemoryKnobs)} - set(_RESOLVED)
+    known = {field.name for field in fields(MemoryKnobs)} - _RESOLVED
     wanted = known | {"model_path", "device", "quantization", "ep_size"}
     found = {name: args[name] for name in args if name in wanted and args[name] not in (None, False)}
     return {name.replace("_", "-"): value for name, value in found.items()}

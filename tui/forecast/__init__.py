@@ -1,7 +1,10 @@
-"""Will it fit? A forecast of a launch, in the same terms as the live bars. Pure: nothing here reads anything."""
+"""Will it fit? A forecast of a launch, in the same terms as the live bars. Pure: nothing here reads anything.
+
+`tui.forecast.checkpointfacts.model_facts` makes the ModelFacts of a checkpoint.
+"""
 
 from tui.forecast.machine import NOTHING_LEARNED, Gpu, Learned, Machine
-from tui.forecast.model import ModelFacts, model_facts
+from tui.forecast.model import ModelFacts
 from tui.forecast.predict import forecast
 from tui.forecast.result import (
     FORECAST_SEGMENTS,
@@ -25,5 +28,4 @@ __all__ = [
     "ModelFacts",
     "Suggestion",
     "forecast",
-    "model_facts",
 ]

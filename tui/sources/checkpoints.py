@@ -6,7 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tui.forecast.model import ModelFacts, model_facts
+from tui.forecast.checkpointfacts import model_facts
+from tui.forecast.model import ModelFacts
 from tui.models.checkpoint import Checkpoint, inspect_checkpoint
 from tui.models.draft import Draft, inspect_draft
 from tui.sglang.versions import Version
