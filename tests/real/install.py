@@ -23,6 +23,7 @@ SGLANG_LIST = HERE / "requirements-sglang.txt"
 STANDIN = HERE / "standin"
 MAKE_MODELS = HERE / "make_models.py"
 NEEDED_BYTES = 2_500_000_000
+LOCK = ".install-lock"
 
 
 class InstallError(Exception):
@@ -50,8 +51,8 @@ def write_stamp(stamp: Path, value: str) -> None:
 @contextlib.contextmanager
 def only_one(folder: Path) -> Iterator[None]:
     """Two installs at once (two make runs) take turns."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.parent / (folder.name + ".lock"), "w") as held:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -68,7 +69,7 @@ def run(words: list[str | Path], log: Path, doing: str) -> None:
 
 def make_venv(folder: Path) -> None:
     """An environment at `folder`; never touches a folder that holds something else."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").is_file():
+    if not (folder / "pyvenv.cfg").is_file() and {path.name for path in folder.iterdir()} - {LOCK}:
         raise InstallError(
             f"{folder} is not a virtual environment; empty it or set SPECDECK_SGLANG_VENV to another path."
         )
