@@ -14,7 +14,6 @@ from tui.sglang.serving_lines import quick_decode, read_decode, read_prefill
 from tui.sglang.startup_lines import bare_bar
 from tui.sglang.tracebacks import Kind, TracebackAssembler
 
-
 # With --log-requests SGLang logs whole requests: what a user wrote to the model is no log line.
 _REQUESTS = ("Receive: obj=", "Finish: obj=")
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 MAX_LINE = 1 << 19  # longer lines are not SGLang's; the rest is dropped
+MAX_PIECES = 2000  # of a line that redraws a bar with \r; the last ones count
 
 _STAMP = re.compile(
     r"(?P<open>\[)?(?:(?P<date>\d{4}-\d\d-\d\d)[ T]|\d\d-\d\d )?(?P<time>\d\d:\d\d:\d\d)(?P<ms>[.,]\d{1,6})?"
@@ -97,7 +98,7 @@ class Splitter:
         if "m" in text and "[" in text:
             text = _BARE_COLOUR.sub("", text)
         records: list[Record] = []
-        for piece in text.replace("\r", "\n").split("\n") if "\r" in text or "\n" in text else (text,):
+        for piece in _pieces(text):
             if " pid=" in piece:
                 self._split_ray(piece, records)
             else:
@@ -147,6 +148,13 @@ class Splitter:
         if before == self._candidate:
             self._learned = before
         self._candidate = before
+
+
+def _pieces(text: str) -> list[str]:
+    r"""The parts between \r, of which a progress bar makes many; blank ones say nothing."""
+    if "\r" not in text and "\n" not in text:
+        return [text]
+    return [piece for piece in text.replace("\r", "\n").split("\n") if piece.strip()][-MAX_PIECES:]
 
 
 def _is_stamp(match: re.Match[str]) -> bool:

@@ -13,6 +13,7 @@ class Rule:
     """`needle` must be in the message, then `pattern` must match; its named groups are the numbers.
 
     `alone`: only when no other rule found anything, because the words are part of many other messages.
+    `optional`: the needle is enough, the pattern only reads numbers.
     `exception`: the words come only in exception lines, which are looked at anyway.
     """
 
@@ -22,6 +23,7 @@ class Rule:
     read: Callable[[str], dict[str, float]] | None = None
     alone: bool = False
     exception: bool = False
+    optional: bool = False
 
 
 def rule(
@@ -32,6 +34,7 @@ def rule(
     *,
     alone: bool = False,
     exception: bool = False,
+    optional: bool = False,
 ) -> Rule:
     """A rule with its pattern compiled."""
-    return Rule(code, needle, re.compile(pattern, re.ASCII) if pattern else None, read, alone, exception)
+    return Rule(code, needle, re.compile(pattern, re.ASCII) if pattern else None, read, alone, exception, optional)

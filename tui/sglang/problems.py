@@ -52,7 +52,7 @@ def _read(rule: Rule, message: str) -> dict[str, float] | None:
         return rule.read(message) if rule.read else {}
     match = rule.pattern.search(message)
     if match is None:
-        return None
+        return {} if rule.optional else None
     numbers = {name: float(value) for name, value in match.groupdict().items() if value}
     if rule.read:
         numbers.update(rule.read(message))

@@ -119,9 +119,10 @@ _SLOTS = (
     rule(
         "input-too-long",
         "exceeds the maximum allowed length",
-        rf"\((?P<tokens>{N}) tokens\).*?\((?P<allowed>{N}) tokens\)|exceeds",
+        rf"\((?P<tokens>{N}) tokens\).*?\((?P<allowed>{N}) tokens\)",
+        optional=True,
     ),
-    rule("input-too-long", "is longer than the model's context length", r""),
+    rule("input-too-long", "is longer than the model's context length", None),
     rule(
         "state-no-memory",
         "Not enough GPU memory for hybrid",
@@ -132,15 +133,17 @@ _SLOTS = (
     rule(
         "state-capped",
         "by the mamba state cache",
-        rf"capped to (?P<requests>{N}).*?max_mamba_cache_size=(?P<slots>{N})|capped",
+        rf"capped to (?P<requests>{N}).*?max_mamba_cache_size=(?P<slots>{N})",
+        optional=True,
     ),
     rule("state-slots-exhausted", "Not enough space for mamba"),
     rule("state-slots-exhausted", "an not alloc mamba", exception=True),
-    rule("swa-too-small", "cannot hold even one request", rf"SWA pool \((?P<tokens>{N}) tokens\)|SWA"),
+    rule("swa-too-small", "cannot hold even one request", rf"SWA pool \((?P<tokens>{N}) tokens\)", optional=True),
     rule(
         "requests-reduced",
         "max_running_requests was reduced",
-        rf"requested (?P<requested>{N}) to (?P<granted>{N})|reduced",
+        rf"requested (?P<requested>{N}) to (?P<granted>{N})",
+        optional=True,
     ),
 )
 

@@ -12,7 +12,8 @@ _HOST = (
     rule(
         "host-cache-refused",
         "Not enough host memory available",
-        rf"Requesting (?P<wanted_gib>{F}).*?have (?P<free_gib>{F})|Not",
+        rf"Requesting (?P<wanted_gib>{F}).*?have (?P<free_gib>{F})",
+        optional=True,
     ),
     rule("host-oom", "Cannot allocate memory"),
     rule("host-oom", "DefaultCPUAllocator: can't allocate memory"),
@@ -35,7 +36,7 @@ _PROCESS = (
         "scheduler died during initialization",
         rf"Rank (?P<rank>\d{{1,5}}) scheduler died during initialization(?: \(exit code: {_CODE}\))?",
     ),
-    rule("rank-dead", "scheduler is dead. Please check", r"Rank (?P<rank>\d{1,5}) scheduler is dead|scheduler is dead"),
+    rule("rank-dead", "scheduler is dead. Please check", r"Rank (?P<rank>\d{1,5}) scheduler is dead", optional=True),
     rule("exit-code", "Exit code: ", rf"^\s*Exit code: {_CODE}\s*$"),
     rule("subprocess-crashed", "crashed with exit code", rf"crashed with exit code {_CODE}"),
     rule(
@@ -57,16 +58,17 @@ _PROCESS = (
     rule("shell-killed", "Killed", r"^\s*Killed\s*$|: line \d+: +\d+ Killed\b|^\[\d+\]\+?\s+Killed\b|^\s*\d+ Killed\s"),
 )
 
-_WATCHDOG = rf"atchdog timeout \((?:self\.)?watchdog_timeout=(?P<watchdog_timeout_s>{F})|atchdog timeout"
+_WATCHDOG = rf"atchdog timeout \((?:self\.)?watchdog_timeout=(?P<watchdog_timeout_s>{F})"
 _HANG = (
-    rule("watchdog-timeout", "Watchdog timeout", _WATCHDOG),
-    rule("watchdog-timeout", "watchdog timeout", _WATCHDOG),
+    rule("watchdog-timeout", "Watchdog timeout", _WATCHDOG, optional=True),
+    rule("watchdog-timeout", "watchdog timeout", _WATCHDOG, optional=True),
     rule("stack-dump", "yspy dump for PID", r"for PID (?P<pid>\d{1,9})"),
     rule("stack-dump", "py-spy dump for PID", r"for PID (?P<pid>\d{1,9})"),
     rule(
         "health-check-failed",
         "Health check failed. Server couldn't get a response",
-        rf"for last (?P<seconds>{F}) seconds|Health",
+        rf"for last (?P<seconds>{F}) seconds",
+        optional=True,
     ),
 )
 

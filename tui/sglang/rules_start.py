@@ -65,7 +65,8 @@ _START = (
     rule(
         "context-too-long",
         "is greater than the derived context_length",
-        rf"context_length \((?P<context_length>{N})\).*?derived context_length \((?P<derived>{N})\)|derived",
+        rf"context_length \((?P<context_length>{N})\).*?derived context_length \((?P<derived>{N})\)",
+        optional=True,
     ),
     rule("shape-mismatch", "shapes cannot be multiplied"),
     rule("shape-mismatch", "at non-singleton dimension", exception=True),
