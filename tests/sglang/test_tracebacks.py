@@ -134,6 +134,7 @@ def test_a_lone_exception_line(read):
         "Warning: deprecated",
         "x.py:3: UserWarning: look out",
         "Note: an Error: inside",
+        "Error: no such thing",
         "http://x: y",
     ],
 )
@@ -153,6 +154,20 @@ def test_two_actors_of_ray_interleaved(read, traceback_text):
         f"(Worker pid={pid}) {line}" + (str(pid) if "Error:" in line else "") for line in lines for pid in (11, 22)
     ]
     assert {(fact.message, len(fact.where)) for fact in _tracebacks(read(mixed))} == {("it is 11", 2), ("it is 22", 2)}
+
+
+@pytest.mark.parametrize("label", ["{}: ", "[rank{}]: ", "gpu-node-{} | "])
+def test_two_tasks_of_a_launcher_interleaved(read, traceback_text, label):
+    lines = (traceback_text + "ValueError: it is ").split("\n")
+    mixed = [label.format(task) + line + (str(task) if "Error:" in line else "") for line in lines for task in (3, 12)]
+    assert {(fact.message, len(fact.where)) for fact in _tracebacks(read(mixed))} == {("it is 3", 2), ("it is 12", 2)}
+
+
+def test_an_unfinished_traceback_ends_among_other_text(read, traceback_text):
+    facts = _tracebacks(
+        read([*traceback_text.rstrip("\n").split("\n"), *["other words of some program"] * 40], finish=False)
+    )
+    assert [fact.exception for fact in facts] == [None]
 
 
 def test_a_traceback_pasted_as_one_line(read, traceback_text):

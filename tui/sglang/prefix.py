@@ -26,12 +26,12 @@ _RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\][^\n]*$")
 # In turn: kubectl --prefix; docker -t and CRI; syslog; torchrun; docker compose; srun --label.
 _TRANSPORT = re.compile(
     r"""(?:
-      \[pod/[^\]\s]{1,200}\]\x20?
+      (?P<pod>\[pod/[^\]\s]{1,200}\])\x20?
     | \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\x20?(?:std(?:out|err)\x20[FP]\x20)?
     | [A-Z][a-z]{2}\x20[ \d]\d\x20\d\d:\d\d:\d\d\x20[\w.-]{1,80}\x20[\w./@-]{1,80}(?:\[\d+\])?:\x20
-    | \[(?:rank|default|[\w.-]{0,40}worker)\d{1,6}\]:\x20?
-    | [A-Za-z][\w.@/-]{0,80}\x20{0,60}\|\x20?
-    | \x20{0,4}\d{1,5}:\x20
+    | (?P<torchrun>\[(?:rank|default|[\w.-]{0,40}worker)\d{1,6}\]):\x20?
+    | (?P<service>[A-Za-z][\w.@/-]{0,80})\x20{0,60}\|\x20?
+    | \x20{0,4}(?P<task>\d{1,5}):\x20
     )""",
     re.VERBOSE | re.ASCII,
 )
@@ -45,7 +45,7 @@ class Record(NamedTuple):
     stamped: bool = False
     at: float | None = None
     rank: str | None = None
-    source: str | None = None  # which process a launcher says it came from, e.g. "SGLangWorker pid=38138"
+    source: str | None = None  # which process a transport says it came from, e.g. "SGLangWorker pid=38138"
 
 
 @lru_cache(maxsize=4096)
@@ -115,7 +115,8 @@ class Splitter:
         self._split_piece(_RAY_REPEATED.sub("", piece[start:]), source, records)
 
     def _split_piece(self, piece: str, source: str | None, records: list[Record]) -> None:
-        body = self._without_transport(piece)
+        body, who = self._without_transport(piece)
+        source = source or who
         stamps = [match for match in _STAMP.finditer(body) if _is_stamp(match)]
         if not stamps:
             records.append(Record(body, source=source))
@@ -130,16 +131,19 @@ class Splitter:
             message = message[1:] if message.startswith(" ") else message
             records.append(Record(message, True, at, rank_of(match["tags"]), source))
 
-    def _without_transport(self, piece: str) -> str:
+    def _without_transport(self, piece: str) -> tuple[str, str | None]:
+        """The piece without the words of transports, and which process they name."""
         start = 0
+        who: str | None = None
         for _ in range(4):
             match = _TRANSPORT.match(piece, start)
             if match is None:
                 break
             start = match.end()
+            who = who or next((name for name in match.groups() if name), None)
         if self._learned and piece.startswith(self._learned, start):
             start += len(self._learned)
-        return piece[start:] if start else piece
+        return piece[start:], who
 
     def _learn(self, before: str) -> None:
         """The same words before two stamps in turn are a transport's; once may be the rest of a bar or of a record."""

@@ -37,6 +37,8 @@ _ERROR_NAME = re.compile(
 _NO_ERROR_NAMES = frozenset(
     ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "FATAL", "NOTE", "usage", "Killed", "Process")
 )
+# Words that programs put before any message.
+_BARE_NAMES = frozenset(("Error", "error", "Failure", "Timeout", "Exit", "Aborted", "Abort", "Group", "Full", "Empty"))
 # What ends the message of a finished traceback although it carries no stamp.
 _FOREIGN = re.compile(
     r"^\s*(?:\d{1,3}%\||Loading \S+ checkpoint shards|Capturing |Multi-thread loading|\S+: line \d+: "
@@ -194,10 +196,15 @@ class TracebackAssembler:
             if done or current.type is not None or self._looks_headless(text):
                 outer, rank, more = self._headless(record, number, at)
                 return outer, rank, done + more
-            return kind, record.rank, done
+            return kind, record.rank, done + self._estranged(current)
         if text.strip():
             current.last_line = number
         return kind, current.rank, done
+
+    def _estranged(self, current: _Open) -> list[Traceback]:
+        """Lines without a stamp that are no part of it count as well."""
+        current.strangers += 1
+        return self._close([current]) if current.strangers > MAX_STRANGERS * 4 else []
 
     def _unfinished(self, current: _Open, text: str) -> Kind:
         if current.group:
@@ -289,6 +296,8 @@ def _is_exception(match: re.Match[str], strict: bool) -> bool:
     """Whether "Name: text" is an exception. Strict: the name itself must say so."""
     name, message = match["type"], match["message"]
     if name in _NO_ERROR_NAMES or name.endswith("Warning"):
+        return False
+    if strict and name in _BARE_NAMES:
         return False
     if _ERROR_NAME.search(name):
         return name.rsplit(".", 1)[-1] not in ("error", "timeout", "Empty", "Full", "Again") or "." in name
