@@ -120,7 +120,7 @@ def stale_run(world: Any, server: ProcessId) -> Run:
     run = world.store.create("stale", {"command.json": json.dumps({"argv": ["sglang"], "port": None})})
     identities = {
         "server": process_json(server),
-        "keeper": process_json(keeper or server),
+        "keeper": process_json(server),
         "tree": [process_json(server)],
     }
     write_json(run.path / "keeper.json", identities)
