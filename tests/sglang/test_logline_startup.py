@@ -219,6 +219,8 @@ def test_graph_begin_and_sizes(read):
     assert (fact.name, fact.backend, fact.batch_sizes, fact.avail_gib) == ("draft extend", "full", (1, 2), 0.14)
     line = "Capture target decode CUDA graph end. bs=[1, 2, 4], elapsed=0.78 s, mem usage=0.12 GB, avail mem=0.51 GB."
     assert _one(read, STAMP + line, GraphEnd).batch_sizes == (1, 2, 4)
+    line = "Capture draft extend CUDA graph begin. backend=full, bs=[1, 2, 25 4, , 8"
+    assert _one(read, STAMP + line, GraphBegin).batch_sizes == (1, 2, 8)
     line = "Capture Frozen-KV MTP draft cuda graph begin."
     assert _one(read, STAMP + line, GraphBegin).name == "Frozen-KV MTP draft"
 

@@ -78,7 +78,8 @@ def _whole(pattern: re.Pattern[str], text: str) -> int | None:
 
 def _sizes(text: str) -> tuple[int, ...]:
     match = _SIZES.search(text)
-    return tuple(int(size) for size in match[1].split(",") if 0 < len(size.strip()) < 16) if match else ()
+    parts = (part.strip() for part in match[1].split(",")) if match else ()
+    return tuple(int(part) for part in parts if part.isdecimal() and len(part) < 16)
 
 
 def _server_args(text: str, at: float, line: int, rank: str | None) -> LogFact | None:
