@@ -63,7 +63,7 @@ _Reader = Callable[[str, float, int, str | None], LogFact | None]
 
 def _number(pattern: re.Pattern[str], text: str) -> float | None:
     match = pattern.search(text)
-    return float(match[1]) if match else None
+    return float(match[1]) + 0.0 if match else None  # SGLang prints -0.00
 
 
 def _word(pattern: re.Pattern[str], text: str) -> str | None:
