@@ -63,6 +63,7 @@ def test_schedulers_counters_are_not_added_up() -> None:
     page = """\
 sglang:realtime_tokens_total{mode="decode",tp_rank="1"} 50
 sglang:realtime_tokens_total{mode="decode",tp_rank="0"} 50
+sglang:realtime_tokens_total{mode="decode",tp_rank="2"} 50
 sglang:realtime_tokens_total{mode="prefill_cache",tp_rank="0"} 8
 """
     assert one(page) == {"realtime_tokens_total.decode": 50.0, "realtime_tokens_total.prefill_cache": 8.0}

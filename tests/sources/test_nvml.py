@@ -75,6 +75,10 @@ class Driver:
     def users(self) -> int:
         return int(self._library.fakeInitialized())
 
+    @property
+    def starts(self) -> int:
+        return int(self._library.fakeStarts())
+
 
 @pytest.fixture
 def driver(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
@@ -419,6 +423,14 @@ def test_lost_gpu_keeps_its_name_and_comes_back(driver: Driver, source: NvmlSour
     assert [gpu.error for gpu in gpus(source, NOW + 4)] == [None, None]
 
 
+def test_gpu_that_comes_back_as_another_is_known_at_once(driver: Driver, source: NvmlSource) -> None:
+    gpus(source)
+    driver.write(TWO + "gpu 0 fail all 15\n")
+    gpus(source, NOW + 1)
+    driver.write(TWO.replace("GPU-first", "GPU-spare"))
+    assert [gpu.uuid for gpu in gpus(source, NOW + 2)] == ["GPU-spare", "GPU-second"]
+
+
 def test_gpu_that_was_lost_before_the_start_has_a_place(driver: Driver, source: NvmlSource) -> None:
     driver.write(TWO + "gpu 0 fail all 15\n")
     lost, other = gpus(source)
@@ -482,6 +494,15 @@ def test_when_all_gpus_fail_they_stay_named_and_the_driver_is_opened_anew(driver
         assert driver.users == 1
     driver.write(TWO)
     assert [gpu.error for gpu in gpus(source, NOW + 31)] == [None, None]
+
+
+def test_driver_that_was_reloaded_answers_after_a_new_start(driver: Driver, source: NvmlSource) -> None:
+    gpus(source)
+    driver.write(f"stale {driver.starts + 1} 999\n" + TWO)
+    failing = source.sample(NOW + 1)
+    assert all(gpu.error for gpu in failing.gpus)
+    assert [gpu.error for gpu in gpus(source, NOW + 1 + RETRY_S)] == [None, None]
+    assert driver.users == 1
 
 
 def test_clock_that_jumps_back_does_not_stop_the_retries(driver: Driver, source: NvmlSource) -> None:

@@ -5,6 +5,7 @@
  *   fail CALL CODE                  CALL returns CODE (any call: init, count, handle, driver, mem1, mem2, procs, ...)
  *   gpu INDEX KEY VALUE             a GPU exists as soon as a line names it; VALUE runs to the end of the line
  *   gpu INDEX fail CALL CODE        the same for one GPU; CALL "all" means every call with its handle
+ *   stale N CODE                    every call about a GPU returns CODE until NVML was started N times (fakeStarts)
  *   proc INDEX LIST PID MIB GI      LIST: compute, graphics, mps. MIB -1: not available. GI: GPU instance, -1 none
  *   mig INDEX SLOT KEY VALUE        a MIG instance exists as soon as a line names it
  *
@@ -23,7 +24,7 @@ typedef struct { u32 pid; u64 used; u32 gi, ci; } proc_t;
 typedef struct { u32 gpu, memory; } util_t;
 
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7, MISMATCH = 25 };
-static int initialized;
+static int initialized, starts;
 
 static FILE *state(void) {
     const char *path = getenv("FAKE_NVML_STATE");
@@ -74,14 +75,14 @@ static int failure(const char *call) {
 
 static int gpu_failure(void *handle, const char *call) {
     char prefix[64], value[32];
-    int code;
+    int wanted, code;
     if (!initialized) return UNINITIALIZED;
+    if (find("stale ", value, sizeof value) && sscanf(value, "%d %d", &wanted, &code) == 2 && starts < wanted) return code;
     snprintf(prefix, sizeof prefix, "gpu %d fail all ", index_of(handle));
     if (find(prefix, value, sizeof value)) return atoi(value);
     snprintf(prefix, sizeof prefix, "gpu %d fail %s ", index_of(handle), call);
     if (find(prefix, value, sizeof value)) return atoi(value);
-    code = failure(call);
-    return code;
+    return failure(call);
 }
 
 #define FAIL(call) do { int r = failure(call); if (r) return r; } while (0)
@@ -101,11 +102,12 @@ static int count(const char *kind, int gpu) {
     return n;
 }
 
-int nvmlInitWithFlags(u32 flags) { (void)flags; FAIL("init"); initialized++; return OK; }
+int nvmlInitWithFlags(u32 flags) { (void)flags; FAIL("init"); initialized++; starts++; return OK; }
 int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 int nvmlShutdown(void) { if (!initialized) return UNINITIALIZED; initialized--; return OK; }
 const char *nvmlErrorString(int code) { (void)code; return "an error of the stand-in"; }
 int fakeInitialized(void) { return initialized; }
+int fakeStarts(void) { return starts; }
 
 int nvmlSystemGetDriverVersion(char *b, u32 n) { FAIL("driver"); snprintf(b, n, "570.00.test"); return OK; }
 int nvmlDeviceGetCount_v2(u32 *n) {
