@@ -19,8 +19,11 @@ from tui.snapshot import UNKNOWN, Amount
 GIB = 1 << 30
 # Sizes worked out from headers ran 0.4 to 0.8 % below what servers logged.
 WEIGHTS_MARGIN = 0.015
-# Window layers have a pool of their own from these versions on; where it is not known since when, as in 0.5.23.
-_SWA_POOL_SINCE = {"Llama4ForConditionalGeneration": (0, 4, 6), "GptOssForCausalLM": (0, 5, 7)}
+# Window layers have a pool of their own since at least these versions (configs/model_config.py: is_hybrid_swa_model);
+# before, they are counted as full layers, which errs to fewer tokens.
+_SWA_POOL_SINCE = dict.fromkeys(
+    ("Llama4ForConditionalGeneration", "GptOssForCausalLM", "MiMoV2FlashForCausalLM", "Step3p5ForCausalLM"), (0, 5, 9)
+)
 _SWA_POOL_READ = (0, 5, 23)
 
 

@@ -29,6 +29,10 @@ class ProbeError(SpecdeckError):
     """The interpreter could not be asked, in one sentence."""
 
 
+class ProbeTimeoutError(ProbeError):
+    """The interpreter took too long."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """One interpreter's answer. `answer` is what `tui.sglang.catalogue.probed_catalogue` takes.
@@ -92,6 +96,8 @@ def probe(
     try:
         # Hidden GPUs cannot get a CUDA context.
         answer = _ask(interpreter, ("flags",), cwd, {**environment, "CUDA_VISIBLE_DEVICES": ""}, timeout_s)
+    except ProbeTimeoutError:
+        raise
     except ProbeError:
         # Some builds will not even import without a device; NVML instead of CUDA counts them then.
         answer = _ask(interpreter, ("flags",), cwd, {**environment, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}, timeout_s)
@@ -235,7 +241,7 @@ def _key(interpreter: Path) -> list[Json]:
 
 
 def _installed(interpreter: Path) -> list[str]:
-    """SGLang's and torch's metadata folders beside the interpreter, with their times: they change with every upgrade."""
+    """SGLang's and torch's metadata folders beside the interpreter, with their times: every upgrade changes them."""
     found = []
     for name in ("sglang", "torch"):
         for folder in interpreter.parent.parent.glob(f"lib/python*/*-packages/{name}-*.dist-info"):
