@@ -23,6 +23,15 @@ _SHORTEST_SECRET = 6
 
 
 @dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens, and the URL by which this machine reaches it."""
+
+    host: str
+    port: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """What is run. `env` is the whole environment, `env_changes` what the profile adds to the operator's.
 
@@ -53,14 +62,16 @@ def command_line(
     argv = [_program(profile.command[0], cwd), *profile.command[1:]]
     for name, value in knobs.items():
         argv += flag_words(name, _local(name, value, cwd))
-    host, port = flag_value(argv, "host") or DEFAULT_HOST, _port(profile, argv)
-    scheme = "https" if flag_value(argv, "ssl-certfile") else "http"
+    try:
+        address = address_of(argv)
+    except ValueError as error:
+        raise ProfileError(f"{profile.path or profile.name}: {error}.") from error
     return Command(
         argv=tuple(argv),
         cwd=cwd,
-        host=host,
-        port=port,
-        url=f"{scheme}://{_reachable(host)}:{port}",
+        host=address.host,
+        port=address.port,
+        url=address.url,
         knobs=knobs,
         env={**environ, **profile.env},
         env_changes={name: value for name, value in profile.env.items() if environ.get(name) != value},
@@ -96,6 +107,15 @@ def flag_value(argv: Sequence[str], name: str) -> str | None:
         elif word.startswith(f"{flag}="):
             found = word[len(flag) + 1 :]
     return found
+
+
+def address_of(argv: Sequence[str]) -> Address:
+    """Where a command line makes its server listen. Raises ValueError for a port that is none."""
+    host, port = flag_value(argv, "host") or DEFAULT_HOST, flag_value(argv, "port") or str(DEFAULT_PORT)
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise ValueError(f"port: must be a number from 1 to 65535, not {port!r}")
+    scheme = "https" if flag_value(argv, "ssl-certfile") else "http"
+    return Address(host, int(port), f"{scheme}://{_reachable(host)}:{port}")
 
 
 def working_folder(profile: Profile) -> Path:
@@ -175,15 +195,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _port(profile: Profile, argv: Sequence[str]) -> int:
-    text = flag_value(argv, "port")
-    if text is None:
-        return DEFAULT_PORT
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
-        raise ProfileError(f"{profile.path or profile.name}: port: must be a number from 1 to 65535, not {text!r}.")
-    return int(text)
 
 
 def _reachable(host: str) -> str:

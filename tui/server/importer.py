@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tui.server.commandline import PATH_KNOBS
@@ -98,16 +98,22 @@ def _in_command(command: SimpleCommand, depth: int) -> _Found | None:
     return found
 
 
-def _server(words: list[str]) -> _Found | None:
+def server_words(words: Sequence[str]) -> int | None:
+    """How many of a command's words name the server itself; its flags follow. None: it starts no SGLang server."""
     for i, word in enumerate(words):
         following = words[i + 1] if i + 1 < len(words) else ""
         if word == "-m" and following == "sglang.launch_server":
-            return _Found(words[: i + 2], words[i + 2 :])
+            return i + 2
         if os.path.basename(word) == "sglang" and following == "serve":
-            return _Found(words[: i + 2], words[i + 2 :])
+            return i + 2
         if word.endswith("sglang/launch_server.py"):
-            return _Found(words[: i + 1], words[i + 1 :])
+            return i + 1
     return None
+
+
+def _server(words: list[str]) -> _Found | None:
+    count = server_words(words)
+    return None if count is None else _Found(words[:count], words[count:])
 
 
 def _unwrap(words: list[str], env: dict[str, str]) -> list[str]:

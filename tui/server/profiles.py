@@ -107,9 +107,9 @@ def set_knobs(profile: Profile, knobs: Mapping[str, KnobValue]) -> Profile:
     import tomlkit
 
     document = tomlkit.parse(profile.text)
-    if "knobs" not in document:
+    if "knobs" not in document and knobs:
         document["knobs"] = tomlkit.table()
-    table = document["knobs"]
+    table = document.get("knobs", {})
     spelled = {knob_name(key): key for key in table}
     for name, value in knobs.items():
         key = spelled.get(knob_name(name), knob_name(name))
