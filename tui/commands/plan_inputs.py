@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -68,7 +69,7 @@ def gather(options: argparse.Namespace) -> PlanInputs:
         if value is not None:
             knobs[name] = value
     version = _version(options.sglang_version, log.version, profile.sglang_version if profile else None)
-    machine, machine_notes = _machine(options, log, knobs)
+    machine, machine_notes = _machine(options, log, profile, knobs)
     model, model_notes = _model(options, log, profile, knobs, version)
     return PlanInputs(
         title=profile.name if profile else options.from_log or "a server of these numbers",
@@ -133,10 +134,11 @@ def _machine(options: argparse.Namespace, log: LogNumbers, knobs: Mapping[str, A
     device = str(knobs.get("device") or "cuda")
     if options.gpus:
         return Machine(gpus=parse_gpus(options.gpus), free_before=before, device=device), ()
-    return _local(device, before)
+    environment = os.environ | dict(profile.env if profile else {})
+    return _local(device, before, environment.get("CUDA_VISIBLE_DEVICES"))
 
 
-def _local(device: str, before: Amount) -> tuple[Machine, tuple[str, ...]]:
+def _local(device: str, before: Amount, visible: str | None) -> tuple[Machine, tuple[str, ...]]:
     """This machine's GPUs or, for a CPU server, its memory."""
     import time
 
@@ -163,7 +165,12 @@ def _local(device: str, before: Amount) -> tuple[Machine, tuple[str, ...]]:
         )
         for reading in sample.gpus
     )
-    return Machine(gpus=gpus, driver=sample.driver, free_before=before, device=device), notes
+    shown = None
+    if visible is not None and device != "cpu":
+        from tui.sources.nvml_visible import visible_uuids
+
+        shown = visible_uuids(visible, sample.gpus)
+    return Machine(gpus=gpus, driver=sample.driver, free_before=before, device=device, visible=shown), notes
 
 
 def _foreign(processes: Any) -> float | None:

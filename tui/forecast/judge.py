@@ -57,8 +57,8 @@ Answer = tuple[bool | None, str, str]
 
 
 def _too_few_gpus(situation: Situation) -> Answer | None:
-    have = len(situation.machine.gpus)
-    if situation.machine.device == "cpu" or not have or situation.ranks <= have:
+    have = len(situation.machine.visible_gpus())
+    if situation.machine.device == "cpu" or not situation.machine.gpus or situation.ranks <= have:
         return None
     knobs = situation.knobs
     sizes = f"tp {knobs.tp}" + (f" x pp {knobs.pp}" if knobs.pp > 1 else "")

@@ -31,13 +31,21 @@ class Machine:
     """Every GPU of the machine, in the driver's order: SGLang looks at all of them for its defaults.
 
     `free_before`: P, the smallest memory free before weights, when a log or the operator tells it. `device`: SGLang's
-    --device, "cuda" or "cpu"; on a CPU the one "GPU" is the host's memory, and free is what psutil calls available.
+    --device, "cuda" or "cpu"; on a CPU the one "GPU" is the host's memory, and free is what psutil calls available. `visible`: the UUIDs that CUDA_VISIBLE_DEVICES leaves, in its order; None is all.
     """
 
     gpus: tuple[Gpu, ...] = ()
     driver: str | None = None
     free_before: Amount = UNKNOWN
     device: str = "cuda"
+    visible: tuple[str, ...] | None = None
+
+    def visible_gpus(self) -> tuple[Gpu, ...]:
+        """The server's GPUs in its own order."""
+        if self.visible is None:
+            return self.gpus
+        by_uuid = {gpu.uuid: gpu for gpu in self.gpus}
+        return tuple(by_uuid[uuid] for uuid in self.visible if uuid in by_uuid)
 
     @property
     def smallest_mib(self) -> float | None:

@@ -132,7 +132,7 @@ def _gpus(
         forecast_gpu(situation, gpu, own, verdict, tight=index == tight, fraction=fraction)
         for index, (gpu, own) in enumerate(zip(used, before, strict=True))
     ]
-    return (*bars, *(idle_gpu(gpu) for gpu in machine.gpus[len(used) :]))
+    return (*bars, *(idle_gpu(gpu) for gpu in machine.gpus if gpu not in used))
 
 
 def _tight_index(before: list[Amount]) -> int:

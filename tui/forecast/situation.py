@@ -171,8 +171,8 @@ def make_situation(
 
 
 def used_gpus(machine: Machine, ranks: int) -> tuple[Gpu, ...]:
-    """The GPUs that get a rank: the first ones, as SGLang numbers them."""
-    return machine.gpus[:ranks]
+    """The GPUs that get a rank: the first ones of those the server sees."""
+    return machine.visible_gpus()[:ranks]
 
 
 def tightest(machine: Machine, ranks: int, used: int, past: Learned) -> Amount:
