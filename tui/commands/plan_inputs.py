@@ -124,7 +124,9 @@ def _size(options: argparse.Namespace, name: str) -> float | None:
     return value
 
 
-def _machine(options: argparse.Namespace, log: LogNumbers, knobs: Mapping[str, Any]) -> tuple[Machine, tuple[str, ...]]:
+def _machine(
+    options: argparse.Namespace, log: LogNumbers, profile: Any, knobs: Mapping[str, Any]
+) -> tuple[Machine, tuple[str, ...]]:
     given = _size(options, "free_gib")
     before = UNKNOWN
     if given is not None:

@@ -31,7 +31,8 @@ class Machine:
     """Every GPU of the machine, in the driver's order: SGLang looks at all of them for its defaults.
 
     `free_before`: P, the smallest memory free before weights, when a log or the operator tells it. `device`: SGLang's
-    --device, "cuda" or "cpu"; on a CPU the one "GPU" is the host's memory, and free is what psutil calls available. `visible`: the UUIDs that CUDA_VISIBLE_DEVICES leaves, in its order; None is all.
+    --device, "cuda" or "cpu"; on a CPU the one "GPU" is the host's memory, and free is what psutil calls available.
+    `visible`: the UUIDs that CUDA_VISIBLE_DEVICES leaves, in its order; None is all.
     """
 
     gpus: tuple[Gpu, ...] = ()
