@@ -50,7 +50,7 @@ SWITCHES = """
     stream-response-default-include-usage strip-thinking-cache triton-attention-reduce-in-fp32
     trust-mm-content-hashes trust-request-chat-template use-ray weight-loader-disable-mmap
     weight-loader-drop-cache-after-load weight-loader-prefetch-checkpoints
-""".split()
+"""
 
 # With one value.
 VALUES = """
@@ -125,7 +125,7 @@ VALUES = """
     triton-attention-num-kv-splits triton-attention-split-tile-size unified-cache-external-linker-backend
     unified-cache-external-linker-config uno-lora-path warmups watermark-config weight-cache-mode
     weight-cache-socket weight-cache-timeout weight-loader-prefetch-num-threads weight-version
-""".split()
+"""
 
 # With any number of values.
 LISTS = """
@@ -134,4 +134,4 @@ LISTS = """
     gc-threshold generation-tokens-buckets log-requests-target lora-paths lora-target-modules model-checksum
     numa-node prefill-delayer-forward-passes-buckets prefill-delayer-wait-seconds-buckets prompt-tokens-buckets
     return-aux-hidden-state-layer-ids tokenizer-metrics-allowed-custom-labels uvicorn-access-log-exclude-prefixes
-""".split()
+"""

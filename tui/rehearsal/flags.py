@@ -83,11 +83,11 @@ def _parser(version: Version, words: Sequence[str]) -> argparse.ArgumentParser:
     if all(word[2:].partition("=")[0] in described for word in words if word.startswith("--")):
         return parser  # the other five hundred change nothing then, and take their time
     other_times = {name for known in KNOWN for name in (known.name, *known.aliases)}
-    for name in SWITCHES:
+    for name in SWITCHES.split():
         if name not in other_times:
             parser.add_argument(f"--{name}", action="store_true")
     for names, count in ((VALUES, None), (LISTS, "*")):
-        for name in names:
+        for name in names.split():
             if name not in other_times:
                 parser.add_argument(f"--{name}", nargs=count)
     return parser

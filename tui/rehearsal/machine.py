@@ -102,7 +102,9 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         known = {field.name for field in fields(Settings)}
         unknown = sorted(set(data) - known)
         if unknown:
-            raise RehearsalError(f"{ENVIRONMENT}: {', '.join(unknown)} is not known; known are {', '.join(sorted(known))}.")
+            raise RehearsalError(
+                f"{ENVIRONMENT}: {', '.join(unknown)} is not known; known are {', '.join(sorted(known))}."
+            )
         machine = data.pop("machine", None)
         settings = Settings(**data, machine=_machine(machine))
         return check(settings)
@@ -129,9 +131,7 @@ def _machine(value: Any) -> Machine:
     return Machine(**value) if value else Machine()
 
 
-def rehearse(
-    argv: Sequence[str], env: Mapping[str, str], settings: Settings
-) -> tuple[tuple[str, ...], dict[str, str]]:
+def rehearse(argv: Sequence[str], env: Mapping[str, str], settings: Settings) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command and environment that rehearse a server's command line: same flags, another program.
 
     `argv` as a profile gives it, such as ("python3", "-m", "sglang.launch_server", "--tp-size", "8") or ("sglang",
