@@ -18,7 +18,16 @@ from hypothesis import strategies as st
 from tui.factlines import dump_fact, load_fact
 from tui.facts import Endpoint, Fact, Loads, Metrics, ServerInfo
 from tui.sources import endpoint_http, endpoint_shapes
-from tui.sources.endpoints import BACK_OFF_S, CHECK_S, INFO_RETRY_S, INFO_S, READY_S, STARTING_S, EndpointSource
+from tui.sources.endpoints import (
+    BACK_OFF_S,
+    CHECK_S,
+    INFO_RETRY_S,
+    INFO_S,
+    METRICS_S,
+    READY_S,
+    STARTING_S,
+    EndpointSource,
+)
 
 RECORDED = Path(__file__).parent.parent / "fixtures" / "sglang-0.5.23"
 NOW = 1_700_000_000.0
@@ -261,6 +270,26 @@ def test_readiness_is_asked_rarely_while_the_loads_answer(server: Scripted, conn
         source.poll(NOW + second)
     assert server.asked.count("/ready") == 20 / CHECK_S
     assert len([path for path in server.asked if path.startswith("/v1/loads")]) == 20
+
+
+@pytest.mark.parametrize(("has_loads", "times"), [(True, 20 / METRICS_S), (False, 20)])
+def test_metrics_page_spares_a_server_that_tells_its_loads(
+    server: Scripted, connect: Connect, has_loads: bool, times: float
+) -> None:
+    server.replies = recorded("plain")
+    if not has_loads:
+        del server.replies["/v1/loads"]
+    source = connect(server.url)
+    told = [kinds(source.poll(NOW + second)).count("Metrics") for second in range(20)]
+    assert server.asked.count("/metrics") == sum(told) == times
+
+
+def test_metrics_that_are_off_are_asked_for_once(server: Scripted, connect: Connect) -> None:
+    server.replies = dict(SMALL)
+    source = connect(server.url)
+    for second in range(10):
+        source.poll(NOW + second)
+    assert server.asked.count("/metrics") == 1
 
 
 def test_secrets_are_masked(server: Scripted, connect: Connect) -> None:

@@ -15,6 +15,7 @@ READY_S = 1.0  # between polls of a server that answers
 STARTING_S = 0.5
 BACK_OFF_S = (1.0, 2.0, 4.0, 8.0, 10.0)
 CHECK_S = 5.0  # readiness is asked for this rarely while /v1/loads answers: each question is a line in the server's log
+METRICS_S = 2.0  # while /v1/loads answers: rendering the page takes 20 ms of the process that streams the answers
 INFO_S = 60.0
 INFO_RETRY_S = 10.0
 
@@ -44,6 +45,7 @@ class _Known:
     was_ready: bool = False
     has_loads: bool = False
     checked_at: float | None = None
+    metrics_at: float | None = None
     info_due: float | None = None
 
 
@@ -135,11 +137,15 @@ class EndpointSource:
         known.checked_at = now
 
     def _metrics(self, now: float) -> list[Fact]:
+        known = self._known
+        if known.metrics_at is not None and known.has_loads and 0 <= now - known.metrics_at < METRICS_S:
+            return []
+        known.metrics_at = now
         answer = self._ask("metrics")
         if answer is None or answer.status != 200:
             return []
         ranks = parse_metrics(answer.body.decode("utf-8", errors="replace"))
-        self._known.is_sglang |= bool(ranks)
+        known.is_sglang |= bool(ranks)
         return [Metrics(at=now, ranks=ranks)] if ranks else []
 
     def _loads(self, now: float) -> list[Fact]:
