@@ -19,6 +19,7 @@ from tui.server.stopping import stop
 
 SERVER = """
 import signal, socket, subprocess, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 port = int(sys.argv[sys.argv.index("--port") + 1])
 rank = subprocess.Popen(["sglang::scheduler_TP0", "600"], executable="/bin/sleep")
 listener = socket.create_server(("127.0.0.1", port))

@@ -280,3 +280,19 @@ def test_launched_is_the_first_fact(world: Any, facts_of: FactsOf) -> None:
     (first,) = facts_of(run)
     assert isinstance(first, Launched)
     assert first.url == run.url
+
+
+def test_what_a_main_process_did_not_take_with_it_is_not_waited_for_long(
+    world: Any, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = world.launch(detached=1)
+    os.kill(run.keeper.pid, signal.SIGKILL)
+    wait(lambda: not alive(run.keeper))
+    tree = server_tree(run.server)
+    (orphan,) = set(tree) - {run.server}
+    monkeypatch.setattr("tui.server.stopping.ORPHAN_GRACE_S", 0.3)
+    # Only the main process gets to hear of it, and it goes without its child.
+    monkeypatch.setattr("tui.server.stopping.terminate", lambda _: os.kill(run.server.pid, signal.SIGKILL) or [])
+    steps = list(stop(run, 3600))
+    assert last(steps).ok
+    assert not alive(orphan)

@@ -13,6 +13,7 @@ from tui.runs.store import Run, load_run, process_from_json
 from tui.server import leftovers, ports, wire
 from tui.server.lastlines import last_lines
 from tui.server.signals import kill_all, server_tree, terminate
+from tui.server.watch import ORPHAN_GRACE_S
 
 DEFAULT_GRACE_S = 30.0
 MEMORY_LIMIT_S = 30.0
@@ -120,13 +121,15 @@ def _count_down(
 ) -> Generator[Step, None, bool]:
     """Until all are gone, or hang even after SIGKILL; returns whether SIGKILL was told."""
     began = told = time.monotonic()
-    deadline, killed = began + grace_s, False
+    deadline, killed, had_main = began + grace_s, False, alive(run.server)
     while True:
         known.update(dict.fromkeys(_tree(run, known)))
         left = [process for process in known if alive(process)]
         if not left:
             return killed
         now = time.monotonic()
+        if had_main and not alive(run.server):  # what it did not take with it will hardly end by itself
+            had_main, deadline = False, min(deadline, now + ORPHAN_GRACE_S)
         if now >= deadline and not killed:
             killed = True
             yield Step("note", f"SIGKILL to {_count(len(left))}.")
