@@ -60,7 +60,7 @@ def gather(options: argparse.Namespace) -> PlanInputs:
 
         profile = find(options.profile)
     log = _read_log(options.from_log) if options.from_log else LogNumbers()
-    if profile is None and log.knobs is None and not (options.base_gib or options.kv_bytes_per_token):
+    if profile is None and not (options.from_log or options.base_gib or options.kv_bytes_per_token):
         raise PlanError("Name a profile, or give the numbers: --base-gib, --kv-bytes-per-token, --gpus or --from-log.")
     knobs = dict(profile.knobs if profile else log.knobs or {})
     for assignment in options.set:

@@ -21,6 +21,9 @@ _TYPES = {
 }
 
 
+_SWITCHES = frozenset(("StoreTrue", "StoreFalse", "BooleanOptional", "DeprecatedStoreTrue"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
     """One flag. `name` and `aliases` are without dashes. `type`: bool, int, float, str, json, or size ("4k").
@@ -154,6 +157,6 @@ def _flag(item: Mapping[str, Any]) -> Flag | None:
 
 
 def _type(action: str, kind: Any, nargs: Any) -> str:
-    if nargs == 0 and action not in ("Store", "DeprecatedStoreConst"):
+    if nargs == 0 or action in _SWITCHES:
         return "bool"
     return _TYPES.get(str(kind), "str")

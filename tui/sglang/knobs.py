@@ -95,7 +95,10 @@ def _renamed(name: str, rename: Rename, catalogue: Catalogue) -> KnobProblem:
     if rename.new is None:
         text = f"--{name} is gone since SGLang {gone}: {rename.advice}."
         return KnobProblem(knob=name, kind="dropped", text=text)
-    text = f"--{name} is now --{rename.new} and gone since SGLang {gone}: {rename.advice}."
+    since = _dotted(rename.since)
+    text = f"--{name} was renamed in SGLang {since} and is refused since {gone}: {rename.advice}."
+    if since == gone:
+        text = f"--{name} was renamed in SGLang {since}: {rename.advice}."
     fix = rename.new if catalogue.find(rename.new).exact else None
     return KnobProblem(knob=name, kind="renamed", text=text, fix=fix)
 

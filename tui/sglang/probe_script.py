@@ -47,7 +47,10 @@ def describe(action: argparse.Action) -> Any:
         "help": " ".join(text.split()),
         "deprecated": "Deprecated" in kind or "deprecated" in text.lower(),
     }
-    return {key: value for key, value in found.items() if value not in (None, False) or key == "default"}
+    # nargs 0 marks a switch: it must not go the way of False.
+    return {
+        key: value for key, value in found.items() if (value is not None and value is not False) or key == "default"
+    }
 
 
 def version() -> str:
