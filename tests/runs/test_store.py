@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tui.facts import ProcessId
+from tui.files import StoreError, append_lines, read_json, write_atomically, write_json
 from tui.procid import process_id
-from tui.runs.files import StoreError, append_lines, read_json, write_atomically, write_json
 from tui.runs.store import RunNotFoundError, RunStore, load_run, process_json, state_dir
 
 NOON = 1_796_000_000.0

@@ -14,8 +14,8 @@ import pytest
 
 from tui.errors import SpecdeckError
 from tui.facts import Exited
+from tui.files import StoreError
 from tui.procid import alive
-from tui.runs.files import StoreError
 from tui.runs.store import Run, RunStore
 from tui.server import control
 from tui.server.control import last_ready, mark_ready, port_is_ours, profile_of, restart

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tui.facts import Exited, Fact, Launched, ProcessId, Signalled, StateChange
+from tui.files import write_json
 from tui.procid import alive, process_id
-from tui.runs.files import write_json
 from tui.runs.store import Run, process_json
 from tui.server import leftovers
 from tui.server.signals import kill_all, send_signal, server_tree, tops

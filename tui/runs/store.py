@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Exited, Json, ProcessId
+from tui.files import StoreError, read_json, store_error, write_atomically
 from tui.procid import alive
-from tui.runs.files import StoreError, read_json, store_error, write_atomically
 
 STATE_DIR_VARIABLE = "SPECDECK_STATE_DIR"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tui.errors import SpecdeckError
 from tui.factlines import dump_fact
 from tui.facts import Json, Launched, ProcessId
+from tui.files import append_lines, write_json
 from tui.procid import alive, command_line
-from tui.runs.files import append_lines, write_json
 from tui.runs.store import Run, RunStore, process_json
 from tui.server import leftovers
 from tui.server.commandline import address_of, mask_argv

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Json
-from tui.runs.files import StoreError, write_json
+from tui.files import StoreError, write_json
 from tui.runs.store import Run, RunStore, load_run
 from tui.server import ports, wire
 from tui.server.commandline import Command, command_line, find_executable, mask_argv, secrets_of

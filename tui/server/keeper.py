@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tui.runs.files import StoreError
+from tui.files import StoreError
 from tui.server.watch import Watch
 
 _PR_SET_CHILD_SUBREAPER = 36

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tui.runs.files import store_error, write_all
+from tui.files import store_error, write_all
 from tui.runs.store import Run
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Json
-from tui.runs.files import write_atomically
+from tui.files import write_atomically
 
 KnobValue = Json  # bool, int, float, str, a list of those, or a table (which goes to the command line as JSON)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tui.factlines import dump_fact, read_facts
 from tui.facts import Exited, Fact, ProcessId, Signalled, StateChange
+from tui.files import StoreError, append_lines, write_json
 from tui.procid import alive
-from tui.runs.files import StoreError, append_lines, write_json
 from tui.runs.store import Run, load_run, process_from_json
 from tui.server import leftovers, ports, wire
 from tui.server.lastlines import last_lines

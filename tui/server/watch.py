@@ -13,8 +13,8 @@ from typing import Any
 
 from tui.factlines import dump_fact
 from tui.facts import Exited, Fact, Json, Launched, ProcessId, Signalled, StateChange
+from tui.files import StoreError, append_lines, write_json
 from tui.procid import alive, identity, process_id, process_stat
-from tui.runs.files import StoreError, append_lines, write_json
 from tui.runs.store import process_json
 from tui.server import leftovers, wire
 from tui.server.lastlines import last_lines

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Json
-from tui.runs.files import StoreError, write_atomically
+from tui.files import StoreError, write_atomically
 from tui.sglang import probe_script
 
 TIMEOUT_S = 120.0
