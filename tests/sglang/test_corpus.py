@@ -23,9 +23,12 @@ _CAUSES = {
     "budget-refused": ("budget-refused", "ValueError"),
     "budget-refused-eagle3": ("budget-refused", "ValueError"),
     "wrong-draft": ("process-exception", "AttributeError"),
-    "port-in-use": ("port-in-use", None),
+    "port-in-use-http": ("port-in-use", None),
+    "port-in-use-sglang": ("port-in-use", None),
+    "port-in-use-silent": ("port-in-use", None),
     "tiny-pool": ("pool-below-context", None),
-    "scheduler-killed": ("subprocess-crashed", None),
+    "killed-detokenizer": ("subprocess-crashed", None),
+    "killed-scheduler": ("subprocess-crashed", None),
 }
 
 
