@@ -121,7 +121,8 @@ def _base(checkpoint: Checkpoint, knobs: Mapping[str, Any], own: MemoryKnobs) ->
     )
     fullest = max(ranks, key=lambda rank: rank.loaded_bytes)
     gib = fullest.loaded_bytes / GIB
-    why = f"the headers of {checkpoint.num_tensors} tensors, split over {len(ranks)} ranks"
+    spread = f", split over {len(ranks)} ranks" if len(ranks) > 1 else ""
+    why = f"the headers of {checkpoint.num_tensors} tensors{spread}"
     return estimated(gib, gib, gib * (1 + WEIGHTS_MARGIN), why), fullest.notes
 
 
