@@ -21,8 +21,9 @@ from tui.server import control
 from tui.server.control import last_ready, mark_ready, port_is_ours, profile_of, restart
 from tui.server.lock import ControlLock, Owner, owner_of
 from tui.server.masking import masked_text, unmasked
-from tui.server.profiles import ProfileError, load, parse, save
+from tui.server.profiles import ProfileError, load, parse, save, set_knobs
 from tui.server.state import Event, state_of, transition
+from tui.server.stopping import stop
 from tui.snapshot import State
 
 Wait = Callable[..., Any]
@@ -112,7 +113,7 @@ def test_going_back_to_the_last_run_that_was_ready(world: Any) -> None:
     good = world.launch(say="good")
     assert last_ready(world.store) is None
     mark_ready(good)
-    list(control.stop(good, 60))
+    list(stop(good, 60))
     time.sleep(0.01)
     bad = world.launch(say="bad")
     found = last_ready(world.store, before=bad)
@@ -141,6 +142,8 @@ def test_masked_and_unmasked(tmp_path: Path) -> None:
     assert kept.knobs["colour"] == "#112233"
     whole = unmasked(kept, profile)
     assert (whole.knobs, whole.env, whole.command) == (profile.knobs, profile.env, profile.command)
+    again = set_knobs(whole, {"port": 2})
+    assert (again.env, again.command) == (profile.env, profile.command)
     with pytest.raises(ProfileError, match=r"admin-api-key, url, HF_TOKEN, server\.command cannot be read from"):
         unmasked(kept, None)
     plain = parse('name = "p"\n[server]\ncommand = ["x"]\n')
@@ -225,7 +228,7 @@ def test_state_of(world: Any, again: Again, tmp_path: Path) -> None:
     assert state_of(run) is State.STARTING
     mark_ready(run)
     assert state_of(again(run)) is State.RUNNING
-    list(control.stop(run, 60))
+    list(stop(run, 60))
     assert state_of(again(run)) is State.STOPPED
     assert state_of(replace(run, server=None, keeper=None)) is State.FAILED
     assert state_of(replace(run, exited=Exited(at=1.0, code=0))) is State.FAILED

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.server import profiles
-from tui.server.profiles import ProfileError, available, find, load, parse, rename, save, set_knobs
+from tui.server.profiles import ProfileError, available, edit, find, load, parse, rename, save, set_knobs
 
 TEXT = """\
 # The night shift's server.
@@ -188,3 +188,11 @@ def test_every_example_is_valid() -> None:
     assert len(names) >= 6
     for name in names:
         assert load(folder / name).name == Path(name).stem
+
+
+def test_edit_changes_command_and_environment_too() -> None:
+    changed = edit(parse(TEXT), command=["sglang", "serve"], env={"CUDA_VISIBLE_DEVICES": None, "NEW": "1"})
+    assert changed.command == ("sglang", "serve")
+    assert changed.env == {"OMP_NUM_THREADS": "4", "NEW": "1"}
+    assert "# 512 costs memory" in changed.text
+    assert edit(parse(TEXT), command=parse(TEXT).command, env=parse(TEXT).env).text == TEXT

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Json
-from tui.files import StoreError, write_json
+from tui.files import write_json
 from tui.runs.store import Run, RunStore, load_run
 from tui.server import ports, wire
 from tui.server.commandline import Command, command_line, find_executable, mask_argv, secrets_of
 from tui.server.masking import masked_text, unmasked
 from tui.server.profiles import KnobValue, Profile, ProfileError, load, parse, set_knobs
+from tui.server.signals import server_tree
 from tui.server.stopping import DEFAULT_GRACE_S, MemoryBack, Step, stop
 from tui.server.watch import ORPHAN_GRACE_S
 from tui.sglang.secrets import mask_args
@@ -151,8 +152,6 @@ def port_is_ours(run: Run) -> bool | None:
     found = ports.listeners(run.port)
     if not found:
         return None
-    from tui.server.signals import server_tree
-
     return not set(found).isdisjoint(server_tree(run.server, run.keeper, run.tree))
 
 
@@ -222,9 +221,3 @@ def _umask() -> int:
             return next(int(line.split()[1], 8) for line in status if line.startswith("Umask:"))
     except (OSError, StopIteration):
         return 0o022
-
-
-__all__ = [
-    "LaunchError", "Step", "StoreError", "keeper_status", "last_ready", "launch", "mark_ready", "port_is_ours",
-    "profile_of", "restart", "stop",
-]  # fmt: skip

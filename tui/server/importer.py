@@ -68,8 +68,7 @@ def import_command(text: str, name: str | None = None) -> Imported:
 
 
 def _search(text: str, depth: int = 0) -> _Found | None:
-    commands, _ = simple_commands(text)
-    for command in commands:
+    for command in simple_commands(text):
         found = _in_command(command, depth)
         if found is not None:
             return found

@@ -1,30 +1,24 @@
 """Profiles without their secrets, as run folders keep them, and back."""
 
 import tomllib
-from dataclasses import replace
 
 from tui.server.commandline import mask_argv
-from tui.server.profiles import KnobValue, Profile, ProfileError, set_knobs
+from tui.server.profiles import KnobValue, Profile, ProfileError, edit
 from tui.sglang.secrets import MASK, mask_args, mask_text
 
 
 def masked_text(profile: Profile) -> str:
     """The profile's TOML with the values of secrets replaced, in knobs, environment, command and comments."""
-    import tomlkit
-
-    hidden = {name: value for name, value in mask_args(profile.knobs).items() if value != profile.knobs[name]}
-    document = tomlkit.parse(set_knobs(profile, hidden).text)
-    for name, value in mask_args(profile.env).items():
-        if value != profile.env[name]:
-            document["env"][name] = value
-    command = mask_argv(profile.command)
-    if command != profile.command:
-        document["server"]["command"] = list(command)
-    text = "\n".join(map(_mask_comment, tomlkit.dumps(document).split("\n")))
+    masked = edit(
+        profile, knobs=mask_args(profile.knobs), env=mask_args(profile.env), command=mask_argv(profile.command)
+    )
+    text = "\n".join(map(_mask_comment, masked.text.split("\n")))
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError:  # what looked like a comment was none
-        text = tomlkit.dumps(document.unwrap())
+        import tomlkit
+
+        text = tomlkit.dumps(tomllib.loads(masked.text))
     return text
 
 
@@ -47,7 +41,7 @@ def unmasked(profile: Profile, original: Profile | None) -> Profile:
             f"A run keeps no secrets, and {', '.join(lost)} cannot be read from {profile.path or 'its profile'} any "
             "more: put it back there, or launch another profile."
         )
-    return replace(set_knobs(profile, knobs), env=env, command=command)
+    return edit(profile, knobs=knobs, env=env, command=command)
 
 
 def _mask_comment(line: str) -> str:

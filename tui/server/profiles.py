@@ -4,7 +4,7 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -104,19 +104,38 @@ def parse(text: str, path: Path | None = None) -> Profile:
 
 def set_knobs(profile: Profile, knobs: Mapping[str, KnobValue]) -> Profile:
     """The profile with these knobs changed, comments kept; a value of None takes a knob out. Raises ProfileError."""
+    return edit(profile, knobs=knobs)
+
+
+def edit(
+    profile: Profile,
+    *,
+    knobs: Mapping[str, KnobValue] | None = None,
+    env: Mapping[str, str | None] | None = None,
+    command: Sequence[str] | None = None,
+) -> Profile:
+    """The profile with knobs and variables changed (None takes one out), or another command, comments kept.
+
+    Raises ProfileError. A profile is what its text says, so this, not `dataclasses.replace`, is how it changes.
+    """
     import tomlkit
 
     document = tomlkit.parse(profile.text)
-    if "knobs" not in document and knobs:
-        document["knobs"] = tomlkit.table()
-    table = document.get("knobs", {})
-    spelled = {knob_name(key): key for key in table}
-    for name, value in knobs.items():
-        key = spelled.get(knob_name(name), knob_name(name))
-        if value is None:
-            table.pop(key, None)
-        elif not _same(profile.knobs.get(knob_name(name)), value):
-            table[key] = value
+    if command is not None and tuple(command) != profile.command:
+        document["server"]["command"] = list(command)
+    for title, old, new in (("knobs", profile.knobs, knobs or {}), ("env", profile.env, env or {})):
+        if new and title not in document:
+            document[title] = tomlkit.table()
+        table = document.get(title, {})
+        name_in = knob_name if title == "knobs" else str
+        spelled = {name_in(key): key for key in table}
+        for given, value in new.items():
+            name = name_in(given)
+            key = spelled.get(name, name)
+            if value is None:
+                table.pop(key, None)
+            elif not _same(old.get(name), value):
+                table[key] = value
     return parse(tomlkit.dumps(document), profile.path)
 
 

@@ -30,10 +30,9 @@ class Shell:
     exported: dict[str, str] = field(default_factory=dict)
     lists: dict[str, list[str]] = field(default_factory=dict)
     folder: str | None = None
-    unknown: list[str] = field(default_factory=list)
 
     def expand(self, word: str) -> str:
-        """The word with its variables replaced. Those that are not known stay as they are and go to `unknown`."""
+        """The word with its variables replaced. Those that are not known stay as they are."""
 
         def value(match: re.Match[str]) -> str:
             name, operator, other = match[1] or match[4], match[2], match[3] or ""
@@ -44,7 +43,6 @@ class Shell:
                 return known
             if operator in ("-", "="):
                 return self.expand(other)
-            self.unknown.append(name)
             return match[0]
 
         return _VARIABLE.sub(value, word).replace(_UNSEEN, "$")
@@ -60,7 +58,7 @@ class SimpleCommand:
     dropped: tuple[str, ...]
 
 
-def simple_commands(text: str) -> tuple[list[SimpleCommand], Shell]:
+def simple_commands(text: str) -> list[SimpleCommand]:
     """The commands of a script in order, variables replaced as far as the script itself tells them.
 
     Raises ShellTextError for a quote that is not closed.
@@ -71,7 +69,7 @@ def simple_commands(text: str) -> tuple[list[SimpleCommand], Shell]:
         command = _command(tokens, shell)
         if command is not None:
             commands.append(command)
-    return commands, shell
+    return commands
 
 
 def _statements(text: str) -> list[list[str]]:
