@@ -84,16 +84,23 @@ class Catalogue:
         return Found(None, candidates=tuple(matches))
 
     def close(self, name: str, count: int = 3) -> tuple[str, ...]:
-        """Names that look like `name`, the closest first."""
-        return tuple(difflib.get_close_matches(name, sorted(self._names), n=count, cutoff=0.6))
+        """Names that look like `name`, the closest first; a list of the main flags only suggests what is near."""
+        cutoff = 0.6 if self.complete else 0.85
+        return tuple(difflib.get_close_matches(name, sorted(self._names), n=count, cutoff=cutoff))
 
     def search(self, words: str) -> tuple[Flag, ...]:
-        """Flags whose name or help holds every word; those that hold them in the name come first."""
+        """Flags whose name or help holds every word; those that hold them in, or begin with, the name come first."""
         wanted = words.lower().replace("_", "-").split()
         found = [
             f for f in self.flags if all(word in f"{f.name} {' '.join(f.aliases)} {f.help}".lower() for word in wanted)
         ]
-        return tuple(sorted(found, key=lambda flag: not all(word in flag.name for word in wanted)))
+        first = wanted[0] if wanted else ""
+
+        def rank(flag: Flag) -> tuple[bool, bool, str]:
+            named = all(word in flag.name for word in wanted)
+            return not named, not flag.name.startswith(first), flag.name
+
+        return tuple(sorted(found, key=rank))
 
 
 def builtin_catalogue(version: Version | None) -> Catalogue:
