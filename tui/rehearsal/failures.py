@@ -76,9 +76,6 @@ def chained(first: str, then: str) -> str:
     return f"{first}\n\nDuring handling of the above exception, another exception occurred:\n\n{then}"
 
 
-# ---------------------------------------------------------------------------------------- where in the start
-
-
 def _scheduler(version: Version) -> list[Frame]:
     number = version.release[2]
     return [

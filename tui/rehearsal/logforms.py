@@ -38,8 +38,6 @@ class LogForms:
         tags = "".join(f" {name}{number}" for name, number in rank.tags) if rank else ""
         return f"[{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at))}{tags}] {message}"
 
-    # ------------------------------------------------------------------------------------- start-up
-
     def server_args(self, args: Mapping[str, Any]) -> str:
         """One line with every argument: a call up to 0.5.18, a dict of resolved values later."""
         if self._since(0, 5, 19):
@@ -174,8 +172,6 @@ class LogForms:
 
     def _sizes_at_end(self, name: str) -> bool:
         return name.startswith("target") and name != "target prefill" and self._since(0, 5, 20)
-
-    # ------------------------------------------------------------------------------------- serving
 
     def decode(self, fields: DecodeFields) -> str:
         """One decode line; `accept rate` by the version's own definition."""

@@ -89,8 +89,6 @@ class Startup:
         self._summary(started)
         return started
 
-    # ----------------------------------------------------------------------------------- steps
-
     def _distributed(self) -> float:
         """CUDA context and communication; returns P, the smallest memory free before weights."""
         launch, forms = self._launch, self._forms
@@ -332,8 +330,6 @@ class Startup:
             "scheduler_e2e": sum(self._seconds.values()) + sum(started.graph_s.values()) + _DIST_S,
             "tokenizer_e2e": sum(self._seconds.values()) + sum(started.graph_s.values()) + _DIST_S + 12.0,
         }
-
-    # ----------------------------------------------------------------------------------- tools
 
     def _each(self, ranks: Iterable[Rank], lines: Callable[[Rank], Iterable[str]]) -> None:
         """Every rank writes its lines; the ranks come in any order, one rank's lines in theirs."""
