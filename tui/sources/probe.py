@@ -152,9 +152,8 @@ def _ask(
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _end(process)
-        raise ProbeError(
-            f"{interpreter} did not answer within {timeout_s:g} s; try again when it is less busy."
-        ) from None
+        text = f"{interpreter} did not answer within {timeout_s:g} s; try again when the machine is less busy."
+        raise ProbeTimeoutError(text) from None
     except BaseException:
         _end(process)
         raise
