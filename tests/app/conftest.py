@@ -78,7 +78,9 @@ def gpu(
     return GpuBar(index=index, segments=segments, **{**settings, **more})
 
 
-def gpus(count: int = 8, usage: float | None = None, fraction: float | None = 0.85, **sizes: float | None) -> tuple[GpuBar, ...]:
+def gpus(
+    count: int = 8, usage: float | None = None, fraction: float | None = 0.85, **sizes: float | None
+) -> tuple[GpuBar, ...]:
     """Bars that differ a little, the fourth tightest."""
     kv = sizes.get("kv")
     bars = []
@@ -120,7 +122,10 @@ def curve(seconds: int, speed: float = 89.5, accept: float | None = 2.31, seed: 
 
 
 def empty() -> Snapshot:
-    idle = tuple(gpu(i, 0.0, 0.0, 0.0, 0.0, other=0.45, rank=None, foreign=9.8 if i == 5 else 0.0, tight=i == 5) for i in range(8))
+    idle = tuple(
+        gpu(i, 0.0, 0.0, 0.0, 0.0, other=0.45, rank=None, foreign=9.8 if i == 5 else 0.0, tight=i == 5)
+        for i in range(8)
+    )
     return Snapshot(at=NOW, state=State.STOPPED, gpus=idle, ages=Ages(gpu_s=0.4))
 
 
@@ -168,7 +173,11 @@ def serving() -> Snapshot:
 def cautioned() -> Snapshot:
     return replace(
         serving(),
-        warnings=(Caution(kind="kv-pressure", text="KV cache 97 % full, 3 requests queued: they wait for tokens, not for compute."),),
+        warnings=(
+            Caution(
+                kind="kv-pressure", text="KV cache 97 % full, 3 requests queued: they wait for tokens, not for compute."
+            ),
+        ),
         disagreements=("graphs of TP2: the log says 2.10 GiB, /server_info 2.44 GiB",),
     )
 
@@ -244,7 +253,9 @@ def crashed() -> Snapshot:
 
 
 def replayed() -> Snapshot:
-    return replace(serving(), title="replay of 2026-11-29T12-20-02_kimi-eagle3", controlled=False, rehearsal=True, ages=Ages())
+    return replace(
+        serving(), title="replay of 2026-11-29T12-20-02_kimi-eagle3", controlled=False, rehearsal=True, ages=Ages()
+    )
 
 
 def many(count: int = 64) -> Snapshot:
@@ -293,7 +304,9 @@ def fitting() -> FakeForecast:
 
 def refused() -> FakeForecast:
     bars = gpus(base=72.33, draft=1.50, graphs=2.10, kv=0.0, fraction=0.76)
-    return FakeForecast(bars, "It will not start: 0.83 GiB are missing. The first fraction that starts is 0.769, try 0.85.", False)
+    return FakeForecast(
+        bars, "It will not start: 0.83 GiB are missing. The first fraction that starts is 0.769, try 0.85.", False
+    )
 
 
 class FakeFeed:

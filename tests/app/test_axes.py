@@ -42,4 +42,9 @@ def test_ticks_fit_and_do_not_touch(left: float, span: float, columns: int) -> N
 
 
 def test_ticks_are_round_times() -> None:
-    assert [text for _, text in clock_ticks(1_795_955_700.0, 1_795_956_000.0, 70)] == ["12:36", "12:37", "12:38", "12:39"]
+    assert [text for _, text in clock_ticks(1_795_955_700.0, 1_795_956_000.0, 70)] == [
+        "12:36",
+        "12:37",
+        "12:38",
+        "12:39",
+    ]

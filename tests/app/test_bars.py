@@ -53,7 +53,9 @@ def test_with_fewer_cells_than_segments_the_largest_are_shown() -> None:
     assert apportion([1.0, 5.0, 3.0, 0.5], 2) == [0, 1, 1, 0]
 
 
-def bar(total: float | None = 100.0, budget: float | None = None, used: float | None = None, **sizes: float | None) -> GpuBar:
+def bar(
+    total: float | None = 100.0, budget: float | None = None, used: float | None = None, **sizes: float | None
+) -> GpuBar:
     segments = {name: Amount(gib=sizes[name]) if name in sizes else UNKNOWN for name in SEGMENTS}
     return GpuBar(index=0, name="x", total_gib=total, budget_gib=budget, kv_used_gib=used, segments=segments)
 
@@ -84,7 +86,9 @@ def test_a_bar_of_a_gpu_that_said_nothing_has_no_cells() -> None:
     assert bar_cells(bar(total=None), 0.0, 80) == []
 
 
-@pytest.mark.parametrize(("budget", "cell"), [(None, None), (0.0, 0), (71.5, 71), (100.0, 99), (130.0, 99), (-1.0, None)])
+@pytest.mark.parametrize(
+    ("budget", "cell"), [(None, None), (0.0, 0), (71.5, 71), (100.0, 99), (130.0, 99), (-1.0, None)]
+)
 def test_the_tick_stands_where_the_budget_ends(budget: float | None, cell: int | None) -> None:
     assert tick_cell(bar(budget=budget, free=100.0), 100.0, 100) == cell
 

@@ -67,7 +67,12 @@ def test_a_keymap_may_be_flat_or_in_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[", "not TOML"), ('"no.such" = "x"', "no.such"), ('"app.leave" = 3', "must be a text"), ('"app.leave" = ""', "must be a text")],
+    [
+        ("[", "not TOML"),
+        ('"no.such" = "x"', "no.such"),
+        ('"app.leave" = 3', "must be a text"),
+        ('"app.leave" = ""', "must be a text"),
+    ],
 )
 def test_a_keymap_that_cannot_be_used_says_why(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "keymap.toml"

@@ -83,4 +83,11 @@ def test_thousands_are_grouped() -> None:
 
 
 def test_knob_values_read_as_on_a_command_line() -> None:
-    assert [value(v) for v in (None, True, False, 0.85, ["a", 1], "\x07")] == ["not set", "on", "off", "0.85", "a 1", "\\x07"]
+    assert [value(v) for v in (None, True, False, 0.85, ["a", 1], "\x07")] == [
+        "not set",
+        "on",
+        "off",
+        "0.85",
+        "a 1",
+        "\\x07",
+    ]

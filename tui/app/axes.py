@@ -37,7 +37,7 @@ def clock_ticks(left: float, right: float, columns: int) -> list[tuple[int, str]
     while at <= right:
         column = int((at - left) / span * columns)
         text = time.strftime("%H:%M:%S" if step < 60 else "%H:%M", time.localtime(at))
-        if 0 <= column - len(text) // 2 and column + len(text) - len(text) // 2 <= columns:
+        if column - len(text) // 2 >= 0 and column + len(text) - len(text) // 2 <= columns:
             ticks.append((column - len(text) // 2, text))
         at += step
     return ticks

@@ -44,7 +44,9 @@ class SpecdeckApp(App[int]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
     BINDINGS = [Binding("ctrl+c", "hint_leave", "Leave", id="app.interrupt", show=False, priority=False)]
 
-    def __init__(self, feed: Feed, *, read_only: bool = False, ascii_only: bool = False, theme: str | None = None) -> None:
+    def __init__(
+        self, feed: Feed, *, read_only: bool = False, ascii_only: bool = False, theme: str | None = None
+    ) -> None:
         # Textual chooses between no colour and grey before there is a theme of ours: True here makes it no colour.
         super().__init__(ansi_color=True if terminal.no_colour(os.environ) else None)
         self.set_reactive(App.ansi_color, None)
@@ -83,7 +85,7 @@ class SpecdeckApp(App[int]):
             await self._feed.run(self.receive)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.notify(f"The data stream stopped: {error or type(error).__name__}", severity="error", timeout=3600)
 
     def receive(self, snapshot: Snapshot) -> None:
@@ -157,7 +159,9 @@ class SpecdeckApp(App[int]):
 
     def action_rate(self, by: int) -> None:
         self._rate = max(0, min(len(RATES) - 1, self._rate + by))
-        self.notify(f"The screen is drawn every {RATES[self._rate]:g} s, and at once when something happens.", timeout=3)
+        self.notify(
+            f"The screen is drawn every {RATES[self._rate]:g} s, and at once when something happens.", timeout=3
+        )
 
     def action_mouse(self) -> None:
         driver = self._driver
@@ -227,7 +231,9 @@ class SpecdeckApp(App[int]):
     def binding_ids(self) -> list[str]:
         """Ids that a keymap may name."""
         owners = [*self._owners(), type(self)]
-        return [binding.id for owner in owners for binding in owner.BINDINGS if isinstance(binding, Binding) and binding.id]
+        return [
+            binding.id for owner in owners for binding in owner.BINDINGS if isinstance(binding, Binding) and binding.id
+        ]
 
     def _owners(self) -> list[Any]:
         from tui.app.screens.dialog import LaunchDialog

@@ -5,21 +5,24 @@ import sys
 import termios
 from collections.abc import Mapping
 
-
 # Terminals whose name promises no more than 16 colours. COLORTERM may promise more.
 SIXTEEN = ("screen", "linux", "xterm", "vt100", "vt220", "ansi", "rxvt")
 # The Linux console has room for 512 glyphs; braille is not among them.
 FEW_GLYPHS = ("linux", "vt100", "vt220", "ansi")
 
 
-def refusal(environ: Mapping[str, str] | None = None, stdin_tty: bool | None = None, stdout_tty: bool | None = None) -> str | None:
+def refusal(
+    environ: Mapping[str, str] | None = None, stdin_tty: bool | None = None, stdout_tty: bool | None = None
+) -> str | None:
     """Why the dashboard cannot be shown here, as a sentence, or None when it can."""
     environ = os.environ if environ is None else environ
     stdin_tty = sys.stdin is not None and sys.stdin.isatty() if stdin_tty is None else stdin_tty
     # Textual draws on stderr's terminal, so stdout may be a pipe, but a screen without a keyboard is a trap.
     stdout_tty = sys.__stderr__ is not None and sys.__stderr__.isatty() if stdout_tty is None else stdout_tty
     if environ.get("TERM", "") in ("dumb", "unknown"):
-        return "This terminal (TERM=dumb) cannot show the dashboard: use `specdeck status`, or `specdeck status --json`."
+        return (
+            "This terminal (TERM=dumb) cannot show the dashboard: use `specdeck status`, or `specdeck status --json`."
+        )
     if not stdin_tty or not stdout_tty:
         return "The dashboard needs a terminal and there is none here: use `specdeck status`, or `ssh -t` to get one."
     return None

@@ -218,7 +218,7 @@ class Dashboard(Screen[None]):
         self.say(f"launching {profile}…", seconds=None)
         try:
             problem = await self._feed.launch(profile, {})
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             problem = f"{profile} could not be launched: {error}"
         self.say(problem or f"{profile} is starting.", "error" if problem else "information", 20.0 if problem else 6.0)
 
@@ -262,7 +262,7 @@ class Dashboard(Screen[None]):
         try:
             async for last in steps:
                 self.say(last, seconds=None)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.say(str(error) or type(error).__name__, "error", 20.0)
             return
         self.say(last, seconds=8.0)
@@ -338,7 +338,7 @@ class Dashboard(Screen[None]):
             return
         try:
             self._forecast = await self._feed.forecast(dict(self._pending))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.say(f"No forecast: {error}", "warning")
             return
         forecast = self._forecast

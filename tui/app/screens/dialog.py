@@ -137,11 +137,13 @@ class LaunchDialog(Dialog[str]):
 
     def body(self, width: int) -> list[Line]:
         if not self._profiles:
-            words = "There are no profiles yet. `specdeck profile import` makes one of the command that starts your server."
+            words = (
+                "There are no profiles yet. `specdeck profile import` makes one of the command that starts your server."
+            )
             return [*paragraph(words, width, "plain"), []]
         longest = max(width_of(escape(profile.name)) for profile in self._profiles)
         room = min(longest, width // 2)
-        glyphs = getattr(self.app, "glyphs")
+        glyphs = self.app.glyphs
         lines: list[Line] = []
         for i, profile in enumerate(self._profiles):
             here = i == self._chosen
@@ -185,7 +187,10 @@ def server_lines(snapshot: Snapshot, width: int) -> list[Line]:
     ]
     busy = bool(snapshot.running or snapshot.queue)
     return [
-        [(f" {pad(name, 12)}", "quiet"), (fit(escape(words), width - 14), "warn" if name == "in flight" and busy else "strong")]
+        [
+            (f" {pad(name, 12)}", "quiet"),
+            (fit(escape(words), width - 14), "warn" if name == "in flight" and busy else "strong"),
+        ]
         for name, words in rows
     ]
 

@@ -51,7 +51,9 @@ class KnobEditor(ModalScreen[object]):
             lines += paragraph(escape(self._error), width, "bad")
         if self._flag is not None:
             if self._flag.choices:
-                lines += paragraph("one of " + ", ".join(escape(choice) for choice in self._flag.choices), width, "plain")
+                lines += paragraph(
+                    "one of " + ", ".join(escape(choice) for choice in self._flag.choices), width, "plain"
+                )
             if self._flag.default is not None:
                 lines += paragraph(f"SGLang's default: {value(self._flag.default)}", width, "quiet")
             if self._flag.help:

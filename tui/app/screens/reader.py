@@ -22,6 +22,7 @@ class Reader(ModalScreen[None]):
     """A title and scrolling lines."""
 
     BINDING_GROUP_TITLE = "Reading"
+    AUTO_FOCUS = ""  # the input of the help is not even visible until it is asked for
     BINDINGS = [
         Binding("escape,q,enter", "close", "Close", id="reader.close"),
         Binding("down,j", "scroll(1)", "Down", id="reader.down", show=False),
@@ -70,7 +71,7 @@ class Reader(ModalScreen[None]):
             self._scroll.scroll_end(animate=False)
 
     def action_copy(self) -> None:
-        copy = getattr(self.app, "copy_text")
+        copy = self.app.copy_text
         copy(self.query_one("#reader-body", Rows).text())
 
     def action_close(self) -> None:
@@ -133,7 +134,7 @@ def help_lines(entries: Sequence[Entry], wanted: str, width: int, keymap: str) -
             for i, part in enumerate(wrap(text, width - room - 4)):
                 lines.append([(f"  {pad(word if i == 0 else '', room)}", "strong"), (part, "plain")])
     if not wanted:
-        lines += [[], [(fit(f" Other keys: {escape(keymap)}, binding = \"keys\"", width), "quiet")]]
+        lines += [[], [(fit(f' Other keys: {escape(keymap)}, binding = "keys"', width), "quiet")]]
     return lines
 
 
@@ -165,10 +166,18 @@ def bar_lines(bar: GpuBar) -> Callable[[int], list[Line]]:
             why = wrap(escape(amount.why), max(20, width - 38)) if amount else []
             lines.append([*head, (why[0] if why else "", "plain")])
             lines += [[(" " * 35 + part, "plain")] for part in why[1:]]
-        lines.append([(f"  {pad('total', 9)}", "quiet"), (pad(gib(bar.total_gib), 8, right=True), "strong"), (" GiB", "quiet")])
+        lines.append(
+            [(f"  {pad('total', 9)}", "quiet"), (pad(gib(bar.total_gib), 8, right=True), "strong"), (" GiB", "quiet")]
+        )
         if bar.budget_gib is not None:
             words = " GiB  end of the static budget"
-            lines.append([(f"  {pad('budget', 9)}", "quiet"), (pad(gib(bar.budget_gib), 8, right=True), "strong"), (words, "quiet")])
+            lines.append(
+                [
+                    (f"  {pad('budget', 9)}", "quiet"),
+                    (pad(gib(bar.budget_gib), 8, right=True), "strong"),
+                    (words, "quiet"),
+                ]
+            )
         for title, rows in (("Other processes", bar.foreign), ("Notes", (bar.note,) if bar.note else ())):
             if rows:
                 lines += [[], [(f" {title}", "title")]]
@@ -180,5 +189,9 @@ def bar_lines(bar: GpuBar) -> Callable[[int], list[Line]]:
 
 def setting_text(name: str, setting: object, origin: str, about: str) -> str:
     """A knob, explained."""
-    where = {"profile": "your profile", "server": "SGLang chose it", "command line": "the command line"}.get(origin, origin)
-    return f"{escape(name)} = {value(setting)}\nfrom: {escape(where)}\n\n{escape(about) or 'SGLang gives no help for it.'}"
+    where = {"profile": "your profile", "server": "SGLang chose it", "command line": "the command line"}.get(
+        origin, origin
+    )
+    return (
+        f"{escape(name)} = {value(setting)}\nfrom: {escape(where)}\n\n{escape(about) or 'SGLang gives no help for it.'}"
+    )

@@ -160,7 +160,7 @@ class Layout:
 
 
 def label(bar: GpuBar) -> str:
-    """"GPU3 TP3", "RAM", "rank TP0"."""
+    """ "GPU3 TP3", "RAM", "rank TP0"."""
     prefix = PREFIX.get(bar.kind, "GPU")
     if bar.kind == "log":
         return escape(bar.rank or f"{prefix} {bar.index}", 16)
@@ -205,7 +205,11 @@ def ghost_line(bar: GpuBar, layout: Layout, glyphs: Glyphs, fits: bool | None) -
     line += strip(bar, layout, glyphs, DIM)
     if fits is False:
         missing = free_gib(bar)
-        words = f"{gib(missing, layout.digits)} GiB {glyphs.cross}" if missing is not None and missing < 0 else "will not start"
+        words = (
+            f"{gib(missing, layout.digits)} GiB {glyphs.cross}"
+            if missing is not None and missing < 0
+            else "will not start"
+        )
         return [*line, (" " + pad(words, layout.numbers - 1), "bad")]
     return [*line, *_numbers(bar, layout, glyphs)]
 

@@ -98,7 +98,7 @@ class GpuTitle(Canvas):
 
 
 def gpu_title(snapshot: Snapshot, width: int) -> Line:
-    """"GPU memory  8 × NVIDIA H20, 95.59 GiB each … tightest GPU3, 8.20 GiB free"."""
+    """ "GPU memory  8 × NVIDIA H20, 95.59 GiB each … tightest GPU3, 8.20 GiB free"."""
     left: Line = [(" GPU memory", "title")]
     bars = snapshot.gpus
     if not bars:

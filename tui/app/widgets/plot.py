@@ -53,7 +53,7 @@ class Plot(Canvas):
 
 
 def title(snapshot: Snapshot, span: str, width: int) -> Line:
-    """"throughput 89.5 tok/s  accept length 2.31 … 5 min"."""
+    """ "throughput 89.5 tok/s  accept length 2.31 … 5 min"."""
     left: Line = [(" Throughput", "title"), ("  ", "plain")]
     left += [(number(snapshot.gen_tok_s), "speed"), (" tok/s", "quiet")]
     if snapshot.accept_len is not None:
@@ -118,7 +118,9 @@ def _lane(
             label = f"{limits[0]:g}"
         elif rows >= 7 and row == rows // 2:
             label = f"{limits[1] - (limits[1] - limits[0]) * (row + 0.5) / rows:.3g}"
-        lines.append([(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_with_marks(text, style, glyphs, marks)])
+        lines.append(
+            [(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_with_marks(text, style, glyphs, marks)]
+        )
     return lines
 
 

@@ -78,11 +78,19 @@ def card(verdict: Verdict, width: int, most_rows: int, glyphs: Glyphs, read_only
 
 
 def _head(verdict: Verdict, width: int, glyphs: Glyphs, read_only: bool) -> Line:
-    keys: Line = [("v", "key"), (" whole  ", "quiet"), ("y", "key"), (" copy  ", "quiet"), ("esc", "key"), (" hide ", "quiet")]
+    keys: Line = [
+        ("v", "key"),
+        (" whole  ", "quiet"),
+        ("y", "key"),
+        (" copy  ", "quiet"),
+        ("esc", "key"),
+        (" hide ", "quiet"),
+    ]
     if verdict.fixes and not read_only:
         keys = [("a", "key"), (" apply  ", "quiet"), *keys]
-    title = fit(escape(verdict.title), width - 6)
     sure = "" if verdict.confidence == "certain" else f"  ({escape(verdict.confidence)})"
+    title = fit(escape(verdict.title), width - 6 - len(sure))
+    sure = fit(sure, width - 4)
     left: Line = [(f"{glyphs.edge} ", "bad"), (f"{glyphs.cross} {title}", "bad"), (sure, "quiet")]
     while keys and length(left) + length(keys) + 1 > width:
         keys = keys[:-2] if len(keys) > 2 else []
