@@ -217,9 +217,9 @@ VERDICT = Verdict(
     kind="kv-no-room",
     title="No room for the KV cache: the weights are larger than the static budget",
     why=(
-        "mem-fraction-static 0.76 of the 94.08 GiB that were free allows 71.50 GiB for weights and KV cache together, and the "
-        "weights alone take 72.33 GiB: 0.83 GiB are missing. SGLang lowered the automatic fraction because it reserved 2 GiB "
-        "for the draft. The fraction must go up, not down: it starts from 0.769."
+        "mem-fraction-static 0.76 of the 94.08 GiB that were free allows 71.50 GiB for weights and KV cache together, "
+        "and the weights alone take 72.33 GiB: 0.83 GiB are missing. SGLang lowered the automatic fraction because it "
+        "reserved 2 GiB for the draft. The fraction must go up, not down: it starts from 0.769."
     ),
     confidence="certain",
     evidence=(

@@ -38,15 +38,12 @@ def apportion(values: Sequence[float], width: int) -> list[int]:
 
 def parts(bar: GpuBar) -> list[tuple[str, float]]:
     """(kind, GiB) of a bar, left to right. What the known segments leave of the total is of kind "unknown"."""
-    sizes: list[tuple[str, float]] = []
-    for name in ("base", "draft", "graphs"):
-        sizes.append((name, _size(bar, name)))
+    sizes = [(name, _size(bar, name)) for name in ("base", "draft", "graphs")]
     kv = _size(bar, "kv")
     used = min(kv, max(0.0, bar.kv_used_gib or 0.0))
     sizes.append(("kv-used", used))
     sizes.append(("kv", kv - used))
-    for name in ("other", "foreign", "free"):
-        sizes.append((name, _size(bar, name)))
+    sizes += [(name, _size(bar, name)) for name in ("other", "foreign", "free")]
     if bar.total_gib is not None:
         sizes.append(("unknown", max(0.0, bar.total_gib - sum(size for _, size in sizes))))
     return [(kind, size if size >= NOTHING_GIB else 0.0) for kind, size in sizes]

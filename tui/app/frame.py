@@ -93,10 +93,10 @@ def _cells(segments: Iterable[Segment], system: ColorSystem) -> list[Cell]:
     for text, style, control in segments:
         if control:
             continue
-        if style is None:
-            codes = ""
-        elif (codes := style._ansi) is None:
+        codes = "" if style is None else style._ansi
+        if style is not None and codes is None:
             codes = Strip.render_ansi(style, system)
+        codes = codes or ""
         if _NARROW.fullmatch(text):
             cells.extend([(char, codes) for char in text])
         else:

@@ -5,10 +5,10 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -40,12 +40,20 @@ class SpecdeckApp(App[int]):
     TITLE = "specdeck"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-home"), (150, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
-    BINDINGS = [Binding("ctrl+c", "hint_leave", "Leave", id="app.interrupt", show=False, priority=False)]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-home"), (150, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "hint_leave", "Leave", id="app.interrupt", show=False, priority=False)
+    ]
 
     def __init__(
-        self, feed: Feed, *, read_only: bool = False, ascii_only: bool = False, theme: str | None = None
+        self,
+        feed: Feed,
+        *,
+        read_only: bool = False,
+        ascii_only: bool = False,
+        theme: str | None = None,
+        mouse: bool = True,
     ) -> None:
         # Textual chooses between no colour and grey before there is a theme of ours: True here makes it no colour.
         super().__init__(ansi_color=True if terminal.no_colour(os.environ) else None)
@@ -56,6 +64,7 @@ class SpecdeckApp(App[int]):
         environ = dict(os.environ)
         self.glyphs = glyphs(ascii_only or terminal.few_glyphs(environ), terminal.no_colour(environ))
         self.frozen = False
+        self._mouse_on = mouse
         self._frame = Frame()
         self._rate = RATES.index(0.5)
         self._latest = feed.snapshot
@@ -102,7 +111,8 @@ class SpecdeckApp(App[int]):
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         """Send what changed and no more."""
-        super()._display(screen, self._frame.thrifty(renderable) if renderable is not None else None)
+        thrifty: Any = None if renderable is None else self._frame.thrifty(renderable)
+        super()._display(screen, thrifty)
 
     def on_resize(self) -> None:
         self._frame.forget()
@@ -164,19 +174,17 @@ class SpecdeckApp(App[int]):
         )
 
     def action_mouse(self) -> None:
-        driver = self._driver
-        if driver is None or not hasattr(driver, "_enable_mouse_support"):
+        driver: Any = self._driver
+        if not hasattr(driver, "_enable_mouse_support"):
             return
-        driver._mouse = True
-        self._mouse_on = not getattr(self, "_mouse_on", self._mouse_at_start)
+        driver._mouse = True  # Textual's own switch: without it the two calls below do nothing
+        self._mouse_on = not self._mouse_on
         if self._mouse_on:
             driver._enable_mouse_support()
             self.notify("The mouse is specdeck's; m gives it back.")
         else:
             driver._disable_mouse_support()
             self.notify("The mouse is the terminal's: select text as usual; m takes it back.")
-
-    _mouse_at_start = True
 
     def action_copy(self) -> None:
         focused = self.focused
@@ -223,9 +231,11 @@ class SpecdeckApp(App[int]):
         entries: list[Entry] = []
         for owner in self._owners():
             group = getattr(owner, "BINDING_GROUP_TITLE", "") or owner.__name__
-            for binding in owner.BINDINGS:
-                if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL):
-                    entries.append((group, self._keys_of(binding), binding.description))
+            entries += [
+                (group, self._keys_of(binding), binding.description)
+                for binding in owner.BINDINGS
+                if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL)
+            ]
         return entries
 
     def binding_ids(self) -> list[str]:
@@ -285,9 +295,8 @@ def _great(old: Snapshot, new: Snapshot) -> bool:
 
 def run(feed: Feed, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:
     """The dashboard until the operator leaves it; the exit code."""
-    app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme)
-    app._mouse_at_start = mouse
+    app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse)
     code = app.run(mouse=mouse)
     if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
-        print(LEAVING, file=sys.stderr)
-    return app.return_code if code is None else code
+        sys.stderr.write(LEAVING + "\n")
+    return code if code is not None else app.return_code or 0

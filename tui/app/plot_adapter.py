@@ -1,6 +1,7 @@
 """The only file that knows plotext (6.x): points in, rows of characters out."""
 
 from collections.abc import Sequence
+from typing import Any
 
 # Points further apart than this many times the usual step are not joined: nobody measured in between.
 GAP_STEPS = 6.0
@@ -26,8 +27,9 @@ def curve(
         return [" " * columns] * rows
     import plotext  # 60 ms and a shared library: only when something is drawn
 
-    plotext.terminal.limit(False, False)
-    figure = plotext.figure
+    library: Any = plotext
+    library.terminal.limit(False, False)
+    figure = library.figure
     figure.clear.data()
     figure.clear.settings()
     figure.plot_size(columns, rows)

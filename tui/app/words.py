@@ -17,7 +17,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     (
         "budget",
         "Where the static budget ends: mem-fraction-static of the memory that was free before the weights. "
-        "Weights and KV cache live left of it, graphs and activations right of it. Weights that cross it leave no KV cache.",
+        "Weights and KV cache live left of it, graphs and activations right of it. "
+        "Weights that cross it leave no KV cache.",
     ),
     ("tightest", "The GPU with the least free memory. All is judged by it."),
     ("plan", "The row under a bar: what a restart with the changed knobs would make of that GPU."),

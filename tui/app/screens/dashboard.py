@@ -1,9 +1,12 @@
 """The one screen: status, bars, plot beside knobs, log, keys."""
 
+import importlib
 import importlib.util
+from collections.abc import AsyncIterator
+from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
@@ -33,7 +36,7 @@ class Dashboard(Screen[None]):
     """Hands each Snapshot to the widgets, and keeps the knobs that wait for a restart."""
 
     BINDING_GROUP_TITLE = "Everywhere"
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "app.help", "Help", id="app.help", key_display="?"),
         Binding("q", "app.leave", "Leave, the server stays", id="app.leave"),
         Binding("colon", "app.command_palette", "All commands", id="app.palette", key_display=":"),
@@ -93,7 +96,8 @@ class Dashboard(Screen[None]):
             from tui.app.widgets.rows import Rows
 
             return Rows(lambda width: [[(" Log", "title")]], id="log-pane")
-        return importlib.import_module(LOG_PANE).LogPane(id="log-pane")
+        pane: Widget = importlib.import_module(LOG_PANE).LogPane(id="log-pane")
+        return pane
 
     def on_mount(self) -> None:
         pane = self.query_one("#log-pane")
@@ -242,7 +246,7 @@ class Dashboard(Screen[None]):
             return
         self.app.push_screen(RestartDialog(self._feed, self._snapshot, self._pending), self._restart)
 
-    def _restart(self, pending: dict | None) -> None:
+    def _restart(self, pending: dict[str, object] | None) -> None:
         if pending is not None:
             self._tell(self._feed.restart(pending))
 
@@ -254,10 +258,10 @@ class Dashboard(Screen[None]):
             return "This server was not launched by specdeck: it is watched, not controlled."
         return ""
 
-    def _tell(self, steps) -> None:
+    def _tell(self, steps: AsyncIterator[str]) -> None:
         self.run_worker(self._telling(steps), group="control", exclusive=True)
 
-    async def _telling(self, steps) -> None:
+    async def _telling(self, steps: AsyncIterator[str]) -> None:
         last = ""
         try:
             async for last in steps:

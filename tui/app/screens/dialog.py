@@ -1,16 +1,17 @@
 """The dialogs that ask before anything is done to a server. Cancel has the focus; y does it, n and escape do not."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button
 
 from tui.app.bars import free_gib, tightest
+from tui.app.glyphs import UNICODE, Glyphs
 from tui.app.port import Feed, Forecast
 from tui.app.text import DASH, count, escape, fit, gib, pad, value, width_of, wrap
 from tui.app.widgets.canvas import Line
@@ -24,7 +25,7 @@ class Dialog(ModalScreen[Answer]):
     """Subclasses write `body` and `answer`."""
 
     BINDING_GROUP_TITLE = "Dialogs"
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "accept", "Do it", id="dialog.accept"),
         Binding("n,escape,q", "cancel", "Cancel", id="dialog.cancel"),
         Binding("left,h", "app.focus_previous", "Previous button", id="dialog.previous", show=False),
@@ -79,7 +80,7 @@ class StopDialog(Dialog[bool]):
         return True
 
 
-class RestartDialog(Dialog[dict]):
+class RestartDialog(Dialog[dict[str, object]]):
     """Shows the difference in knobs, the forecast, and the requests that would be cut off."""
 
     TITLE_TEXT = "Restart the server?"
@@ -110,7 +111,7 @@ class RestartDialog(Dialog[dict]):
         lines += forecast_lines(self._forecast, self._asked, width)
         return [*lines, []]
 
-    def answer(self) -> dict:
+    def answer(self) -> dict[str, object]:
         return self._pending
 
 
@@ -119,7 +120,7 @@ class LaunchDialog(Dialog[str]):
 
     TITLE_TEXT = "Launch a server"
     DO = "Launch"
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "choose(1)", "Next profile", id="dialog.next-profile", show=False),
         Binding("up,k", "choose(-1)", "Previous profile", id="dialog.previous-profile", show=False),
     ]
@@ -143,7 +144,7 @@ class LaunchDialog(Dialog[str]):
             return [*paragraph(words, width, "plain"), []]
         longest = max(width_of(escape(profile.name)) for profile in self._profiles)
         room = min(longest, width // 2)
-        glyphs = self.app.glyphs
+        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         lines: list[Line] = []
         for i, profile in enumerate(self._profiles):
             here = i == self._chosen

@@ -1,8 +1,10 @@
 """One knob's new value, typed, with its choices and SGLang's own help."""
 
+from typing import ClassVar
+
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
@@ -22,11 +24,11 @@ class KnobEditor(ModalScreen[object]):
     """Dismisses with the new value, with `Unset`, or with None when nothing is to change."""
 
     BINDING_GROUP_TITLE = "Knob editor"
-    BINDINGS = [Binding("escape", "cancel", "Cancel", id="editor.cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", id="editor.cancel")]
 
     def __init__(self, name: str, old: object, now: object, flag: FlagInfo | None) -> None:
         super().__init__()
-        self._name, self._old, self._now, self._flag = name, old, now, flag
+        self._knob, self._old, self._now, self._flag = name, old, now, flag
         self._error = ""
 
     def compose(self) -> ComposeResult:
@@ -41,7 +43,7 @@ class KnobEditor(ModalScreen[object]):
 
     def _head(self, width: int) -> list[Line]:
         in_force = f"in force {value(self._old)}"
-        return [[(fit(f" {escape(self._name)}", width - len(in_force) - 3), "title"), (f"   {in_force}", "quiet")], []]
+        return [[(fit(f" {escape(self._knob)}", width - len(in_force) - 3), "title"), (f"   {in_force}", "quiet")], []]
 
     def _tail(self, width: int) -> list[Line]:
         from tui.app.screens.dialog import paragraph

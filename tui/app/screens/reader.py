@@ -1,9 +1,10 @@
 """Text to read at leisure: help, the whole verdict, where a number comes from."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -23,7 +24,7 @@ class Reader(ModalScreen[None]):
 
     BINDING_GROUP_TITLE = "Reading"
     AUTO_FOCUS = ""  # the input of the help is not even visible until it is asked for
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "close", "Close", id="reader.close"),
         Binding("down,j", "scroll(1)", "Down", id="reader.down", show=False),
         Binding("up,k", "scroll(-1)", "Up", id="reader.up", show=False),
@@ -36,7 +37,7 @@ class Reader(ModalScreen[None]):
 
     def __init__(self, title: str, build: Callable[[int], list[Line]]) -> None:
         super().__init__()
-        self._title = title
+        self._heading = title
         self._build = build
 
     def compose(self) -> ComposeResult:
@@ -52,7 +53,7 @@ class Reader(ModalScreen[None]):
 
     def _head(self, width: int) -> list[Line]:
         keys = "y copy  esc close "
-        return [[(pad(f" {self._title}", width - len(keys)), "title"), (keys, "quiet")]]
+        return [[(pad(f" {self._heading}", width - len(keys)), "title"), (keys, "quiet")]]
 
     @property
     def _scroll(self) -> VerticalScroll:
@@ -71,7 +72,7 @@ class Reader(ModalScreen[None]):
             self._scroll.scroll_end(animate=False)
 
     def action_copy(self) -> None:
-        copy = self.app.copy_text
+        copy: Callable[[str], None] = getattr(self.app, "copy_text", self.app.copy_to_clipboard)
         copy(self.query_one("#reader-body", Rows).text())
 
     def action_close(self) -> None:
@@ -81,7 +82,7 @@ class Reader(ModalScreen[None]):
 class HelpScreen(Reader):
     """All bindings, grouped, and the glossary; `/` narrows."""
 
-    BINDINGS = [Binding("slash", "search", "Narrow", id="help.search")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "search", "Narrow", id="help.search")]
 
     def __init__(self, entries: Sequence[Entry], keymap: str) -> None:
         super().__init__("Keys and words", self._lines)
@@ -97,7 +98,7 @@ class HelpScreen(Reader):
 
     def _head(self, width: int) -> list[Line]:
         keys = "/ narrow  y copy  esc close "
-        return [[(pad(f" {self._title}", width - len(keys)), "title"), (keys, "quiet")]]
+        return [[(pad(f" {self._heading}", width - len(keys)), "title"), (keys, "quiet")]]
 
     def action_search(self) -> None:
         box = self.query_one("#reader-input", Input)

@@ -1,5 +1,7 @@
 """A widget that draws lines of styled runs and repaints only the lines that changed."""
 
+from typing import ClassVar
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region, Size
@@ -46,7 +48,7 @@ STYLES = (
 class Canvas(Widget):
     """Subclasses write `lines`; whoever has news calls `redraw`."""
 
-    COMPONENT_CLASSES = {f"canvas--{name}" for name in STYLES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"canvas--{name}" for name in STYLES}
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -1,8 +1,9 @@
 """Where every GiB of every GPU went: one row per GPU, and ghost rows for what pending knobs would make of it."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui.app.bars import bar_cells, free_gib, over_budget, scale_of, tick_cell, tightest, used_fraction
@@ -21,7 +22,7 @@ class GpuBars(Canvas, can_focus=True):
     """`show` a snapshot; `ghosts` are the forecast's bars by GPU index."""
 
     BINDING_GROUP_TITLE = "GPU bars"
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Next GPU", id="gpu.next", show=False),
         Binding("up,k", "move(-1)", "Previous GPU", id="gpu.previous", show=False),
         Binding("home,g", "move(-9999)", "First GPU", id="gpu.first", show=False),

@@ -1,8 +1,9 @@
 """The launch flags in force, and what the operator wants them to be at the next start."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui.app.text import escape, fit, pad, value, width_of
@@ -16,7 +17,7 @@ class Knobs(Canvas, can_focus=True):
     """A list with a cursor. It changes nothing itself: it posts what the operator asks for."""
 
     BINDING_GROUP_TITLE = "Knobs"
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Next knob", id="knob.next", show=False),
         Binding("up,k", "move(-1)", "Previous knob", id="knob.previous", show=False),
         Binding("pagedown,space", "page(1)", "Page down", id="knob.page-down", show=False),

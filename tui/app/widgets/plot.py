@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tui.app.axes import ceiling, clock_ticks, window
 from tui.app.glyphs import Glyphs
@@ -107,7 +108,7 @@ def _lane(
     glyphs: Glyphs,
     marks: list[tuple[int, str]],
 ) -> list[Line]:
-    columns, rows = size
+    rows = size[1]
     drawn = curve(points, size, edges, limits, glyphs.plot_marker, gap=_gap(points), fill=limits[0] == 0)
     lines: list[Line] = []
     for row, text in enumerate(drawn):
@@ -138,7 +139,7 @@ def _gap(points: list[tuple[float, float]]) -> float | None:
     """Seconds without a point that count as a hole."""
     if len(points) < 3:
         return None
-    steps = sorted(b[0] - a[0] for a, b in zip(points, points[1:], strict=False))
+    steps = sorted(b[0] - a[0] for a, b in pairwise(points))
     return max(5.0, GAP_STEPS * steps[len(steps) // 2])
 
 
@@ -176,7 +177,10 @@ def _nothing(snapshot: Snapshot, width: int, rows: int) -> list[Line]:
     elif snapshot.state is State.STARTING:
         words = "Tokens per second appear here as soon as the server decodes."
     elif progress.phase is Phase.NONE:
-        words = "No server is running here. L launches a profile; specdeck attach watches a server that somebody else started."
+        words = (
+            "No server is running here. L launches a profile; "
+            "specdeck attach watches a server that somebody else started."
+        )
     else:
         words = "No tokens were decoded in this time. z shows a longer one."
     lines: list[Line] = [[("  ", "plain"), (line, "quiet")] for line in wrap(words, min(60, width - 4))]

@@ -20,7 +20,7 @@ class VerdictCard(Canvas):
         """Draw this verdict in at most `most_rows` rows; one that was put aside stays away until it changes."""
         self._verdict, self._most_rows = verdict, most_rows
         shown = verdict is not None and verdict != self._hidden
-        if shown:
+        if verdict is not None and shown:
             rows = len(card(verdict, self.size.width or self.app.size.width, most_rows, self.glyphs, self._read_only))
             if self.styles.height is None or self.styles.height.value != rows:
                 self.styles.height = rows
