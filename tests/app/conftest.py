@@ -261,10 +261,11 @@ def replayed() -> Snapshot:
 def many(count: int = 64) -> Snapshot:
     rng = random.Random(3)
     bars = tuple(
-        gpu(i, 72.33, 1.5, 2.1, 7.64, other=1.0 + rng.random() * 4, tight=i == 41, budget_gib=80.0, kv_used_gib=3.0)
+        gpu(i, 72.33, 1.5, 2.1, 7.64, other=1.0 + rng.random() * 4, budget_gib=80.0, kv_used_gib=3.0)
         for i in range(count)
     )
-    return replace(serving(), gpus=bars)
+    least = min(bars, key=lambda bar: bar.segments["free"].gib or 0.0)
+    return replace(serving(), gpus=tuple(replace(bar, tight=bar is least) for bar in bars))
 
 
 def hostile() -> Snapshot:

@@ -198,6 +198,8 @@ def server_lines(snapshot: Snapshot, width: int) -> list[Line]:
 
 def in_flight(snapshot: Snapshot) -> str:
     """Requests that would be cut off, in words."""
+    if snapshot.exited_at is not None:
+        return "nothing, it has ended"
     if snapshot.running is None and snapshot.queue is None:
         return "not known"
     return f"{count(snapshot.running)} running, {count(snapshot.queue)} queued"

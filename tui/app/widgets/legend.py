@@ -104,15 +104,17 @@ def gpu_title(snapshot: Snapshot, width: int) -> Line:
     if not bars:
         return left
     names = {bar.name for bar in bars}
-    name = escape(bars[0].name, 40) if len(names) == 1 else f"{len(names)} kinds of GPU"
+    name = escape(bars[0].name, 40) if len(names) == 1 else f"GPUs of {len(names)} kinds"
     totals = {round(bar.total_gib, 2) for bar in bars if bar.total_gib is not None}
     each = f", {totals.pop():.2f} GiB{' each' if len(bars) > 1 else ''}" if len(totals) == 1 else ""
     left.append((f"  {len(bars)} × {name}{each}" if len(bars) > 1 else f"  {name}{each}", "quiet"))
     tight = tightest(bars)
     right: Line = []
     if tight is not None and len(bars) > 1:
-        words = "tightest" if tight.tight else "all alike, e.g."
-        right = [(f"{words} {label(tight)}, {gib(free_gib(tight))} GiB free ", "quiet")]
+        if tight.tight:
+            right = [(f"tightest {label(tight)}, {gib(free_gib(tight))} GiB free ", "quiet")]
+        elif len({gib(free_gib(bar)) for bar in bars}) == 1:
+            right = [(f"{gib(free_gib(tight))} GiB free on each ", "quiet")]
     if snapshot.fraction is not None and length(left) + length(right) + 34 < width:
         left.append((f"  mem-fraction-static {snapshot.fraction:g}", "quiet"))
     if length(left) > width:

@@ -117,8 +117,8 @@ def _lane(
             label = f"{limits[1]:g}"
         elif row == rows - 1:
             label = f"{limits[0]:g}"
-        elif rows >= 7 and row == rows // 2:
-            label = f"{limits[1] - (limits[1] - limits[0]) * (row + 0.5) / rows:.3g}"
+        elif rows >= 7 and rows % 2 == 1 and row == rows // 2:
+            label = f"{(limits[0] + limits[1]) / 2:g}"
         lines.append(
             [(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_with_marks(text, style, glyphs, marks)]
         )
