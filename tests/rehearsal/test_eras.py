@@ -19,9 +19,15 @@ TOKENS = {"0.4.6": 117383, "0.5.2": 117383, "0.5.5": 117383, "0.5.9": 116707, "0
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_speculation_starts_in_every_era(start, eagle3, graphs: Graphs, version: str) -> None:
+def test_a_life_with_a_draft(start, eagle3, graphs: Graphs, version: str) -> None:
     server = start(version, (*eagle3, *graphs(version, 128), "--mem-fraction-static", "0.85"))
-    server.wait_ready()
+    server.wait_for_text("Decode batch")
+    check_split(server, version)
+    check_endpoints(server, version)
+    check_end(server, version)
+
+
+def check_split(server, version: str) -> None:
     ranks = server.ledger()
     assert [rank.rank for rank in ranks] == [f"TP{i}" for i in range(8)]
     assert {rank.base for rank in ranks} == {72.33}
@@ -38,6 +44,38 @@ def test_speculation_starts_in_every_era(start, eagle3, graphs: Graphs, version:
     # 0.37 GiB of workspaces and the request table remain.
     assert first.other == pytest.approx(0.39, abs=0.05)
     assert all(not rank.notes for rank in ranks), ranks[0].notes
+
+
+def check_endpoints(server, version: str) -> None:
+    source = EndpointSource(server.url)
+    facts = source.poll(1e9)
+    source.close()
+    kinds = {type(fact): fact for fact in facts}
+    assert kinds[Endpoint].state == "ready", kinds[Endpoint]
+    info = kinds[ServerInfo]
+    assert info.version == version
+    assert info.max_total_num_tokens == TOKENS[version]
+    assert info.args["speculative_num_draft_tokens"] == 4
+    values = {name: value for rank in kinds[Metrics].ranks for name, value in rank.values.items()}
+    assert values["num_running_reqs"] == 1
+    assert values["generation_tokens_total"] > 40
+    assert 1.8 < values["spec_accept_length"] < 2.6
+    if version != "0.4.6":
+        assert kinds[Loads].loads[0].running == 1
+        assert info.memory[0].weight_gib == pytest.approx(72.33, abs=0.001)
+
+
+def check_end(server, version: str) -> None:
+    me = process_id(server.process.pid)
+    assert me is not None
+    tree = server_tree(me)
+    titles = sorted(tree.names.values())
+    assert [title for title in titles if "scheduler" in title] == [f"sglang::scheduler_TP{i}" for i in range(8)]
+    assert "sglang::detokenizer" in titles
+    code = server.stop()
+    assert code == (0 if version == "0.5.23" else -9)
+    server.wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree.pids), "end of the children")
+    assert "Gracefully exiting" in server.text()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -58,35 +96,3 @@ def test_lines_are_those_of_the_version(start, kimi, graphs: Graphs, version: st
     assert len([fact for fact in facts if isinstance(fact, PoolSummary)]) == 1
     ends = {fact.name for fact in facts if isinstance(fact, GraphEnd)}
     assert ends == ({"target prefill", "target decode"} if version == "0.5.23" else {"target decode"})
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_endpoints_and_the_orderly_end(start, eagle3, graphs: Graphs, version: str) -> None:
-    server = start(version, (*eagle3, *graphs(version, 128), "--mem-fraction-static", "0.85"))
-    server.wait_for_text("Decode batch")
-    source = EndpointSource(server.url)
-    facts = source.poll(1e9)
-    source.close()
-    kinds = {type(fact): fact for fact in facts}
-    assert kinds[Endpoint].state == "ready", kinds[Endpoint]
-    info = kinds[ServerInfo]
-    assert info.version == version
-    assert info.max_total_num_tokens == TOKENS[version]
-    assert info.args["speculative_num_draft_tokens"] == 4
-    values = {name: value for rank in kinds[Metrics].ranks for name, value in rank.values.items()}
-    assert values["num_running_reqs"] == 1
-    assert values["generation_tokens_total"] > 40
-    assert 1.8 < values["spec_accept_length"] < 2.6
-    if version != "0.4.6":
-        assert kinds[Loads].loads[0].running == 1
-        assert info.memory[0].weight_gib == pytest.approx(72.33, abs=0.001)
-    me = process_id(server.process.pid)
-    assert me is not None
-    tree = server_tree(me)
-    titles = sorted(tree.names.values())
-    assert [title for title in titles if "scheduler" in title] == [f"sglang::scheduler_TP{i}" for i in range(8)]
-    assert "sglang::detokenizer" in titles
-    code = server.stop()
-    assert code == (0 if version == "0.5.23" else -9)
-    server.wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree.pids), "end of the children")
-    assert "Gracefully exiting" in server.text()

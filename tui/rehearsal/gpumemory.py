@@ -4,11 +4,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tui.procid import process_stat
 from tui.rehearsal.failures import OutOfMemory
-from tui.rehearsal.gpustate import RELEASE_S, Holder, read, write
+from tui.rehearsal.gpustate import RELEASE_S, Holder, read, start_ticks, write
 from tui.rehearsal.launch import Rank
 from tui.rehearsal.machine import Settings
+
+
+_SOON_S = 0.2
 
 
 class NoRoomError(Exception):
@@ -68,6 +70,7 @@ class Board:
         )
         self.pids: dict[int, int] = {}
         self._starts: dict[int, int] = {}
+        self._told_at = 0.0
 
     def __getitem__(self, rank: Rank) -> RankMemory:
         return self.memories[rank.index]
@@ -77,13 +80,16 @@ class Board:
         """The smallest free memory of all ranks, as SGLang reduces it."""
         return min(memory.free_gib for memory in self.memories)
 
-    def publish(self) -> None:
-        """Tell the driver. A state file that cannot be written is no reason to stop serving."""
-        if self._path is None or not self.pids:
-            return
+    def publish(self, soon: bool = False) -> None:
+        """Tell the driver, or `soon`: not if it was told just now. A file that cannot be written stops nobody."""
         now = time.time()
+        if self._path is None or not self.pids or (soon and now - self._told_at < _SOON_S):
+            return
+        self._told_at = now
         holders = [
-            Holder(pid, self._start(pid), self._name(memory.rank), now, {memory.rank.index: round(memory.used_gib, 4)})
+            Holder(
+                pid, self._start(pid), scheduler_title(memory.rank), now, {memory.rank.index: round(memory.used_gib, 4)}
+            )
             for memory in self.memories
             if (pid := self.pids.get(memory.rank.index)) is not None
         ]
@@ -94,12 +100,8 @@ class Board:
 
     def _start(self, pid: int) -> int:
         if pid not in self._starts:
-            stat = process_stat(pid)
-            self._starts[pid] = stat.start_ticks if stat is not None else 0
+            self._starts[pid] = start_ticks(pid) or 0
         return self._starts[pid]
-
-    def _name(self, rank: Rank) -> str:
-        return scheduler_title(rank)
 
     def _taken(self) -> Mapping[int, float]:
         """What other processes hold now, by GPU; the memory of those that just died is not back yet."""

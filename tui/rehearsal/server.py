@@ -11,10 +11,9 @@ import signal
 import sys
 import time
 from random import Random
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tui.rehearsal import failures
-from tui.rehearsal.answers import resolved_args
 from tui.rehearsal.children import Children
 from tui.rehearsal.console import Clock, Console
 from tui.rehearsal.flags import parse
@@ -22,9 +21,12 @@ from tui.rehearsal.gpumemory import Board, scheduler_title
 from tui.rehearsal.launch import Launch
 from tui.rehearsal.logforms import LogForms
 from tui.rehearsal.machine import RehearsalError, settings_from
-from tui.rehearsal.serving import Serving
+from tui.rehearsal.resolved import resolved_args
 from tui.rehearsal.startup import Started, StartFailedError, Startup
 from tui.sglang.versions import era, parse_version
+
+if TYPE_CHECKING:
+    from tui.rehearsal.serving import Serving
 
 _IMPORT_S, _SPAWN_S, _WARM_UP_S = 11.0, 12.0, 3.0
 
@@ -107,6 +109,9 @@ class Server:
         return startup.run()
 
     def _serve(self, started: Started) -> NoReturn:
+        # The HTTP part takes a third of the import time, and is wanted now and not before.
+        from tui.rehearsal.serving import Serving
+
         serving = Serving(self._launch, started, self._board, self._console, self._forms)
         timings = self._forms.startup_timings(started.seconds, started.graph_s)
         if timings is not None:
@@ -137,7 +142,7 @@ class Server:
         for pid, name, code in self._children.ended():
             raise ChildGoneError(pid, name, code)
 
-    def _child_gone(self, serving: Serving, error: ChildGoneError) -> NoReturn:
+    def _child_gone(self, serving: "Serving", error: ChildGoneError) -> NoReturn:
         """A child died while serving: found within a second since 0.5.10, never before."""
         if self._launch.version.at_least(0, 5, 10):
             self._console.log(
@@ -152,7 +157,7 @@ class Server:
         self._console.log("Signal SIGTERM received while health check failed. Force exiting.")
         self._die(running=None)
 
-    def _watchdog(self, serving: Serving) -> NoReturn:
+    def _watchdog(self, serving: "Serving") -> NoReturn:
         """A scheduler that does not step: it ends itself after --watchdog-timeout seconds."""
         limit = self._launch.flags.get("watchdog_timeout")
         version = self._launch.version
@@ -182,7 +187,7 @@ class Server:
         os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit(137)
 
-    def _stopped(self, serving: Serving) -> NoReturn:
+    def _stopped(self, serving: "Serving") -> NoReturn:
         """An orderly stop: hard up to 0.5.13, uvicorn's own way out afterwards."""
         version, pid = self._launch.version, os.getpid()
         if version.before(0, 5, 14):

@@ -129,10 +129,11 @@ class Startup:
                         self._board[rank].take(gib / steps)
                     except NoRoomError as error:
                         fails.append((rank, failures.load_oom(launch, error.oom, draft)))
-                self._board.publish()
+                self._board.publish(soon=True)
             if fails:
                 raise StartFailedError(fails)
             self._console.bar(forms.shards(done, steps, duration * done / steps), last=done == steps)
+        self._board.publish()
         self._seconds["load_weight"] += duration
         cls, quant = model.model_class, model.quant
         self._each(
@@ -291,6 +292,7 @@ class Startup:
             elapsed += step
             self._all_take(gib * share, lambda oom: failures.capture_oom(launch, oom, name), graphs=True)
         console.bar(forms.capturing(name, order[-1], self._board[self._ranks[0]].free_gib, total, total, elapsed), True)
+        self._board.publish()
         self._each(
             writers,
             lambda rank: (
@@ -355,6 +357,6 @@ class Startup:
                 self._board[rank].take(gib, graphs)
             except NoRoomError as error:
                 failed.append((rank, say(error.oom)))
-        self._board.publish()
+        self._board.publish(soon=graphs and not failed)
         if failed:
             raise StartFailedError(failed)
