@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tui.app.port import FlagInfo, ProfileChoice
+from tui.port import FlagInfo, ProfileChoice
 from tui.facts import Evidence, Fix, Verdict
 from tui.snapshot import (
     Ages,

@@ -7,7 +7,7 @@ import pytest
 
 from tui.app import clipboard, keymap
 from tui.app.glyphs import ASCII, UNICODE, glyphs
-from tui.app.port import FlagInfo
+from tui.port import FlagInfo
 from tui.app.steps import parse, step
 from tui.app.terminal import choose_theme, few_glyphs, refusal
 

@@ -1,7 +1,7 @@
 """The dashboard. Importing this costs nothing: Textual comes with `run_app`."""
 
-from tui.app.port import Feed
 from tui.app.terminal import refusal
+from tui.port import Feed
 
 __all__ = ["Feed", "refusal", "run_app"]
 

@@ -16,7 +16,6 @@ from tui.app import clipboard, keymap, terminal, themes
 from tui.app.dump import screen_text
 from tui.app.frame import Frame
 from tui.app.glyphs import glyphs
-from tui.app.port import Feed
 from tui.app.screens.dashboard import CONTROL, Dashboard
 from tui.app.screens.dialog import Dialog
 from tui.app.screens.knob_editor import KnobEditor
@@ -24,6 +23,7 @@ from tui.app.screens.reader import Entry, HelpScreen, Reader
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
 from tui.app.words import LEAVING
+from tui.port import Feed
 from tui.snapshot import Snapshot
 
 # Seconds between two drawings of ordinary news, slowest first.

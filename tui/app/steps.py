@@ -1,6 +1,6 @@
 """What `+` and `-` make of a knob's value. Pure."""
 
-from tui.app.port import FlagInfo
+from tui.port import FlagInfo
 
 
 def step(flag: FlagInfo | None, value: object, by: int) -> object:

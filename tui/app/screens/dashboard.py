@@ -11,7 +11,6 @@ from textual.containers import Container, Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.app.port import Feed, FlagInfo, Forecast
 from tui.app.screens.knob_editor import KnobEditor, Unset
 from tui.app.screens.reader import Reader, bar_lines, plain_lines, setting_text
 from tui.app.steps import step
@@ -24,6 +23,7 @@ from tui.app.widgets.plot import Plot
 from tui.app.widgets.status_line import StatusLine
 from tui.app.widgets.verdict_card import VerdictCard, as_text
 from tui.facts import Verdict
+from tui.port import Feed, FlagInfo, Forecast
 from tui.snapshot import Snapshot, State
 
 LOG_PANE = "tui.app.widgets.log_pane"

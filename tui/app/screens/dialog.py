@@ -12,10 +12,10 @@ from textual.widgets import Button
 
 from tui.app.bars import free_gib, tightest
 from tui.app.glyphs import UNICODE, Glyphs
-from tui.app.port import Feed, Forecast
 from tui.app.text import DASH, count, escape, fit, gib, pad, value, width_of, wrap
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.rows import Rows
+from tui.port import Feed, Forecast
 from tui.snapshot import Snapshot
 
 Answer = TypeVar("Answer")

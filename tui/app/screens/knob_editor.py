@@ -9,11 +9,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from tui.app.port import FlagInfo
 from tui.app.steps import parse
 from tui.app.text import escape, fit, value
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.rows import Rows
+from tui.port import FlagInfo
 
 
 class Unset:
