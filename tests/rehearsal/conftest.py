@@ -104,7 +104,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         number = len(running)
         state = tmp_path / f"gpus-{number}.json"
         chosen = replace(
-            Settings(speed=4000, serving_speed=20, sglang_version=version, state_file=str(state)),
+            Settings(speed=20000, serving_speed=20, sglang_version=version, state_file=str(state)),
             **settings,  # type: ignore[arg-type]
         )
         port = port or free_port()

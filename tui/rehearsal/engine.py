@@ -3,6 +3,7 @@
 Every value is a function of the seed and of how many steps were made, never of the wall clock.
 """
 
+import math
 import queue
 import threading
 from collections import deque
@@ -145,7 +146,8 @@ class Engine:
             return None
         step = self.speeds.step_s(len(self.running)) * self._pace[0]
         left = self._interval - int(self._since_log[0])
-        steps = max(1, min(left, int(step_s / step)))
+        soonest = min(math.ceil((r.output - r.produced - r.due) / self._pace[1]) for r in self.running)
+        steps = max(1, min(left, soonest, int(step_s / step)))
         duration = steps * step
         self._turn = lambda: self._end_decode(steps, duration)
         return duration

@@ -9,7 +9,6 @@ from tui.rehearsal.gpustate import RELEASE_S, Holder, read, start_ticks, write
 from tui.rehearsal.launch import Rank
 from tui.rehearsal.machine import Settings
 
-
 _SOON_S = 0.2
 
 
