@@ -28,9 +28,9 @@ LOADED = re.compile(r"Load weight end\. .*avail mem=([\d.]+) GB")
 TOKENS = re.compile(r"max_total_num_tokens=(\d+)")
 FLOOR = re.compile(r"minimum viable = 1 - available/pre = ([\d.]+)")
 DRAFTS = {"tiny-plain": None, "tiny-eagle3": "tiny-eagle3", "tiny-standalone": "tiny-draft-near"}
-# Of this machine's memory. The server's own allocations between the last log line and the pool (some 0.03 GiB) must be
+# Of this machine's memory. The server's own allocations between the last log line and the pool (up to 0.05 GiB) must be
 # small beside the pool for a comparison within 2 %.
-FRACTIONS = (0.12, 0.16, 0.2)
+FRACTIONS = (0.2, 0.25, 0.3)
 NOISE_BYTES = 300 << 20
 
 
@@ -91,7 +91,7 @@ def test_a_refused_fraction_was_refused_by_plan(launch) -> None:
     before = plan("tiny-plain", 0.0001)
     assert (before.fits, before.verdict.kind) == (False, "weights-over-budget")
     with launch("tiny-plain", {"max-total-tokens": None, "mem-fraction-static": 0.0001}) as server:
-        server.wait_exit(90)
+        server.wait_exit(serving.READY_LIMIT_S)
         log = server.text()
     free_before, available = float(WEIGHTS.search(log)[1]), float(LOADED.search(log)[1])
     assert float(FLOOR.search(log)[1]) == pytest.approx(1 - available / free_before, abs=0.003)
