@@ -24,7 +24,8 @@ def test_eagle3_profile_serves_and_its_draft_is_often_right(launch, load) -> Non
     # 1 would mean that no draft token is ever accepted, 4 that all are.
     assert 1.5 < accepted < 4.0
     assert len(tree) >= 3
-    assert not any(process.is_running() for process in tree if process.status() != psutil.STATUS_ZOMBIE)
+    _, left = psutil.wait_procs(tree, timeout=5)
+    assert left == []
 
 
 def test_a_launch_that_fails_is_told_with_the_servers_last_lines(launch) -> None:
