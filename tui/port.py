@@ -43,8 +43,8 @@ class Forecast(Protocol):
 class LogView(Protocol):
     """The log that the log pane shows. Another object means another log is followed.
 
-    `index`: the lines of the file that has the log's name now, None before there is one; another object after a rotation,
-    and then `lines_before` counts the lines of the files before it, so that shown numbers agree with the facts' `line`.
+    `index`: the lines of the file that has the log's name now, None before there is one. After a rotation it is another
+    object, and `lines_before` counts the lines of the files before it, so that numbers agree with the facts' `line`.
     """
 
     @property

@@ -22,6 +22,7 @@ class LogTask:
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
         self.path = path
         self.index: LineIndex | None = None
+        self.lines_before = 0
         self.caught_up = asyncio.Event()
         self._follower = LogFollower(path)
         self._grammar = LogGrammar()
@@ -30,13 +31,14 @@ class LogTask:
         self._told: tuple[int, str | None] | None = None
         self._lines = 0
 
-    async def run(self, pump: Pump, stop: asyncio.Event) -> None:
-        """Push facts until `stop` is set; `caught_up` is set once the end of the file was reached."""
+    async def run(self, pump: Pump, stop: asyncio.Event, noticed: Callable[[Sequence[Fact]], None]) -> None:
+        """Push facts until `stop` is set, telling each batch to `noticed` too. `caught_up`: the end was reached."""
         try:
             async with aclosing(wake_ups(self.path, stop)) as wakes:
                 async for _ in wakes:
                     while not stop.is_set():
                         chunk, facts = await asyncio.to_thread(self._step)
+                        noticed(facts)
                         await pump.push(facts)
                         if not chunk.more:
                             self.caught_up.set()
@@ -90,6 +92,6 @@ class LogTask:
                 return
             # The old index is left to the pane that may be reading it; its descriptor goes with the object.
             self.index = LineIndex(descriptor)
-            self._generation = chunk.generation
+            self._generation, self.lines_before = chunk.generation, chunk.base
         if self.index.scanned < chunk.offset:
             self.index.grow(chunk.offset - self.index.scanned)

@@ -6,7 +6,7 @@ does not tell of other hosts' writes (network file systems), and where watching 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def needs_polling(directory: Path) -> bool:
 
 async def wake_ups(
     path: Path, stop: asyncio.Event, *, tick_s: float = TICK_S, poll_s: float = POLL_S, step_ms: int = STEP_MS
-) -> AsyncIterator[None]:
+) -> AsyncGenerator[None]:
     """Yield at once, then whenever something may have happened to the file `path`, and after `tick_s` at the latest.
 
     Neither the file nor its directory need exist. Of a symbolic link both the link and what it leads to are watched.

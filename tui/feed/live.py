@@ -1,0 +1,255 @@
+"""The feed of a living server: what it is now, and what can be done with it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from tui.errors import SpecdeckError
+from tui.facts import Fact
+from tui.feed.place import Place
+from tui.feed.planning import PlannedForecast, Planner
+from tui.feed.pump import Pump
+from tui.feed.targets import Target, nothing, of_run
+from tui.feed.watch import Watch
+from tui.port import FlagInfo, LogView, ProfileChoice
+from tui.runs.store import Run, RunStore
+from tui.server import control, stopping
+from tui.server.lock import ControlLock, Owner
+from tui.server.profiles import Profile, available, find, set_knobs
+from tui.snapshot import Snapshot
+
+QUIET_S = 1.0  # between two snapshots when nothing urgent happens
+SOON_S = 0.02  # urgent facts come in bursts (eight ranks at once): one picture for all of them
+MEMORY_TOLERANCE_GIB = 0.5
+
+
+class LiveFeed:
+    """Watches one target at a time and controls what specdeck launched or adopted. See `tui.port.Feed`."""
+
+    def __init__(self, place: Place, store: RunStore, target: Target | None = None, *, read_only: bool = False) -> None:
+        self.snapshot = Snapshot(at=time.time(), rehearsal=place.rehearsal)
+        self.read_only = read_only
+        self.place = place
+        self._store = store
+        self._target = target or nothing()
+        self._pump: Pump | None = None
+        self._watch: Watch | None = None
+        self._switched = asyncio.Event()
+        self._planner = Planner(place)
+        self._lock: ControlLock | None = None
+
+    # ---- the stream
+
+    @property
+    def log(self) -> LogView | None:
+        return self._watch.log if self._watch is not None else None
+
+    @property
+    def run_now(self) -> Run | None:
+        """The run that is watched, as its folder tells it now."""
+        run = self._target.run
+        return None if run is None else self._store.load(run.name)
+
+    async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
+        self._pump = Pump()
+        try:
+            while True:
+                self._switched.clear()
+                await self._watch_target(on_snapshot)
+        finally:
+            self._pump.close()
+            self._release()
+
+    async def _watch_target(self, on_snapshot: Callable[[Snapshot], None]) -> None:
+        assert self._pump is not None
+        self._watch = Watch(self._target, self.place, self._pump)
+        watching = asyncio.create_task(self._watch.run())
+        drawing = asyncio.create_task(self._draw(self._pump, on_snapshot))
+        switching = asyncio.create_task(self._switched.wait())
+        try:
+            await asyncio.wait({watching, drawing, switching}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (watching, drawing):
+                if task.done():
+                    task.result()
+        finally:
+            self._watch.stop()
+            drawing.cancel()
+            switching.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(drawing, switching, return_exceptions=True)
+                await watching
+
+    async def _draw(self, pump: Pump, on_snapshot: Callable[[Snapshot], None]) -> None:
+        while True:
+            found = await pump.snapshot(time.time())
+            self.snapshot = replace(found, rehearsal=True) if self.place.rehearsal else found
+            on_snapshot(self.snapshot)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(pump.urgent.wait(), QUIET_S)
+                await asyncio.sleep(SOON_S)
+            pump.urgent.clear()
+
+    def _switch(self, target: Target) -> None:
+        self._target = target
+        self._switched.set()
+
+    async def _tell(self, *facts: Fact) -> None:
+        if self._pump is not None:
+            await self._pump.push(facts)
+
+    # ---- what may be asked
+
+    def profiles(self) -> tuple[ProfileChoice, ...]:
+        return tuple(
+            ProfileChoice(
+                name=listed.name,
+                path=str(listed.path),
+                description=listed.profile.description if listed.profile else "",
+                problem=listed.problem,
+            )
+            for listed in available()
+        )
+
+    def flags(self) -> tuple[FlagInfo, ...]:
+        return self._planner.flags(self._profile(), self.snapshot.sglang_version)
+
+    async def forecast(self, knobs: Mapping[str, Any]) -> PlannedForecast | None:
+        profile = self._profile()
+        if profile is None:
+            return None
+        return await asyncio.to_thread(self._planner.forecast, profile, knobs, self.snapshot)
+
+    async def forecast_launch(self, name: str) -> PlannedForecast | None:
+        """What launching a profile would do."""
+        profile = await asyncio.to_thread(find, name)
+        return await asyncio.to_thread(self._planner.forecast, profile, {}, self.snapshot)
+
+    # ---- control
+
+    async def launch(self, profile: str, knobs: Mapping[str, Any]) -> str | None:
+        if self.read_only:
+            return "This dashboard is read-only."
+        try:
+            run = await asyncio.to_thread(self._launch, profile, knobs)
+        except SpecdeckError as error:
+            return str(error)
+        self._taken_over(run)
+        return None
+
+    def _launch(self, name: str, knobs: Mapping[str, Any]) -> Run:
+        profile = find(name)
+        prepared = self.place.prepare(set_knobs(profile, knobs) if knobs else profile)
+        return control.launch(prepared, self._store, rehearsal=self.place.rehearsal)
+
+    async def stop(self, grace_s: float) -> AsyncIterator[str]:
+        run = self.run_now
+        if run is None:
+            yield "There is nothing to stop: this server was not launched from here."
+            return
+        refusal = self._take_control(run)
+        if refusal is not None:
+            yield refusal
+            return
+        async for step in self._steps(stopping.stop(run, grace_s, "stop asked for", self._memory_back(run))):
+            yield step.text
+
+    async def restart(self, knobs: Mapping[str, Any]) -> AsyncIterator[str]:
+        run = self.run_now
+        if run is None:
+            yield "There is nothing to restart: this server was not launched from here."
+            return
+        refusal = self._take_control(run)
+        if refusal is not None:
+            yield refusal
+            return
+        profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
+        steps = control.restart(
+            run,
+            profile,
+            self._store,
+            knobs,
+            memory_back=self._memory_back(run),
+            rehearsal=self.place.rehearsal,
+        )
+        async for step in self._steps(steps):
+            if step.kind == "done" and step.ok and step.run is not None:
+                self._taken_over(step.run)
+            yield step.text
+
+    async def go_back(self) -> AsyncIterator[str]:
+        """Launch the last profile that reached ready, with the knobs it had then."""
+        run = await asyncio.to_thread(control.last_ready, self._store, self.run_now)
+        if run is None:
+            yield "No earlier run reached ready, so there is nothing to go back to."
+            return
+        try:
+            profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
+            new = await asyncio.to_thread(lambda: control.launch(profile, self._store, rehearsal=self.place.rehearsal))
+        except SpecdeckError as error:
+            yield str(error)
+            return
+        self._taken_over(new)
+        yield f"Back to {run.name}: launched as {new.name}."
+
+    async def _steps(self, steps: Iterator[stopping.Step]) -> AsyncIterator[stopping.Step]:
+        """Each blocking step in a worker thread; its failures are the last step."""
+        while True:
+            try:
+                step = await asyncio.to_thread(next, steps, None)
+            except SpecdeckError as error:
+                yield stopping.Step("done", str(error), ok=False)
+                return
+            if step is None:
+                return
+            yield step
+
+    def _take_control(self, run: Run) -> str | None:
+        if self.read_only:
+            return "This dashboard is read-only."
+        if self._lock is None:
+            taken = ControlLock.take(run)
+            if isinstance(taken, Owner):
+                return f"{taken} controls this server now; this dashboard only watches."
+            self._lock = taken
+        return None
+
+    def _taken_over(self, run: Run) -> None:
+        self._release()
+        self._take_control(run)
+        self._switch(of_run(run))
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _memory_back(self, run: Run) -> Callable[[], str | None]:
+        """Whether the GPUs hold nothing of this server any more; the driver frees memory some seconds after a death."""
+        pids = {process.pid for process in run.tree}
+        host = run.knobs.get("device") == "cpu"
+
+        def held() -> str | None:
+            if host:
+                return None  # the kernel takes a dead process's memory back at once
+            sample = self.place.sample(time.time(), (), host=False)
+            holders: Sequence[str] = [
+                f"process {process.pid} ({process.name or 'unknown'}) still holds memory on GPU {gpu.index}"
+                for gpu in sample.gpus
+                for process in gpu.processes
+                if process.pid in pids
+            ]
+            return "; ".join(holders) or None
+
+        return held
+
+    def _profile(self) -> Profile | None:
+        run = self._target.run
+        if run is None:
+            return None
+        try:
+            return control.profile_of(run)
+        except SpecdeckError:
+            return None

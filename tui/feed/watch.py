@@ -1,0 +1,167 @@
+"""One target, watched: its log, its keeper's journal, its processes, its endpoints and the machine's memory."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+
+from tui.factlines import FactLineError, load_fact
+from tui.facts import Endpoint, Exited, Fact, GpuSample, ServerReady
+from tui.feed.logtask import LogTask
+from tui.feed.place import Place
+from tui.feed.pollers import Poll, poll_every
+from tui.feed.pump import Pump
+from tui.feed.targets import Target
+from tui.procid import alive
+from tui.server.control import mark_ready, port_is_ours
+from tui.sources.endpoints import EndpointSource
+from tui.sources.logfile import LogFollower
+from tui.sources.nvml_visible import visible_uuids
+from tui.sources.proctree import environ_value, server_tree
+from tui.sources.wake import wake_ups
+
+GPU_S = 1.0
+PROCESS_S = 2.0
+PORT_S = 10.0  # how often a ready server's port is looked at again
+
+
+class Watch:
+    """Pushes the facts of one target into a pump. `log` is what the log pane pages through."""
+
+    def __init__(self, target: Target, place: Place, pump: Pump) -> None:
+        self.target = target
+        self.log = LogTask(target.log) if target.log is not None else None
+        self._place = place
+        self._pump = pump
+        self._stop = asyncio.Event()
+        self._pids: tuple[int, ...] = ()
+        self._ready = False
+        self._ended = False
+        self._marked = False
+        self._port_at = 0.0
+        self._visible: tuple[str, ...] | None = None
+        self._sample: GpuSample | None = None
+        self._endpoints = EndpointSource(target.url, target.api_key) if target.url else None
+
+    async def run(self) -> None:
+        """Until `stop()`; a source that fails is a fact, never an exception, so what escapes here is a defect."""
+        await self._pump.push(self.target.facts)
+        async with asyncio.TaskGroup() as tasks:
+            if self.target.control is not None:
+                tasks.create_task(self._follow_control())
+            if self.log is not None:
+                tasks.create_task(self.log.run(self._pump, self._stop, self._noticed))
+            if self.target.server is not None:
+                tasks.create_task(self._poll(self._processes, PROCESS_S))
+            if self._endpoints is not None:
+                source = self._endpoints
+                tasks.create_task(
+                    poll_every(self._ask, self._pump, self._stop, lambda: source.wait_s(time.time(), not self._ready))
+                )
+            tasks.create_task(self._poll(self._gpus, GPU_S))
+
+    def stop(self) -> None:
+        """End every task; files and connections are closed."""
+        self._stop.set()
+
+    async def first_look(self) -> None:
+        """One look at everything, for a snapshot without a screen."""
+        now = time.time()
+        await self._pump.push(self.target.facts)
+        if self.target.control is not None:
+            follower = LogFollower(self.target.control)
+            while True:
+                chunk = await asyncio.to_thread(follower.poll)
+                await self._pump.push(self._journal(line.text for line in chunk.lines))
+                if not chunk.more:
+                    break
+            follower.close()
+        if self.log is not None:
+            facts = await asyncio.to_thread(self.log.read_all)
+            self._noticed(facts)
+            await self._pump.push(facts)
+            self.log.close()
+        for poll in (self._processes, self._ask, self._gpus):
+            await self._pump.push(await asyncio.to_thread(poll, now))
+
+    async def _poll(self, poll: Poll, seconds: float) -> None:
+        await poll_every(poll, self._pump, self._stop, lambda: seconds)
+
+    # ---- the keeper's journal
+
+    async def _follow_control(self) -> None:
+        assert self.target.control is not None
+        follower = LogFollower(self.target.control)
+        try:
+            async for _ in wake_ups(self.target.control, self._stop):
+                chunk = await asyncio.to_thread(follower.poll)
+                await self._pump.push(self._journal(line.text for line in chunk.lines))
+        finally:
+            follower.close()
+
+    def _journal(self, lines: Iterable[str]) -> list[Fact]:
+        facts: list[Fact] = []
+        for line in lines:
+            try:
+                fact = load_fact(line)
+            except FactLineError:
+                continue  # a line that was cut when the disk was full; the ones after it hold
+            if fact is not None:
+                facts.append(fact)
+        self._noticed(facts)
+        return facts
+
+    def _noticed(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            if isinstance(fact, ServerReady):
+                self._ready = True
+            elif isinstance(fact, Exited):
+                self._ended = True
+
+    # ---- polls, each in a worker thread
+
+    def _processes(self, now: float) -> Sequence[Fact]:
+        server = self.target.server
+        if server is None:
+            return ()
+        if self._visible is None and not self.target.host and self._sample is not None:
+            self._visible = visible_uuids(environ_value(server.pid, "CUDA_VISIBLE_DEVICES"), self._sample.gpus)
+        fact = server_tree(server, now, self._visible)
+        self._pids = fact.pids
+        if not fact.pids and not self._ended and self.target.control is None and not alive(server):
+            self._ended = True
+            return (fact, Exited(at=now, code=None))
+        return (fact,)
+
+    def _gpus(self, now: float) -> Sequence[Fact]:
+        sample = self._place.sample(now, self._pids, host=self.target.host)
+        self._sample = sample
+        return (sample,)
+
+    def _ask(self, now: float) -> Sequence[Fact]:
+        source = self._endpoints
+        if source is None or self._ended:
+            return ()
+        facts = source.poll(now, starting=not self._ready)
+        foreign = self._foreign(now) if facts else None
+        return [foreign] if foreign is not None else self._proved(facts)
+
+    def _foreign(self, now: float) -> Endpoint | None:
+        """A port that another process listens on: whatever it answers is not this server's word."""
+        run = self.target.run
+        if run is None or run.adopted or (self._marked and now - self._port_at < PORT_S):
+            return None
+        self._port_at = now
+        if port_is_ours(run) is not False:
+            return None
+        words = f"port {run.port} belongs to another process"
+        return Endpoint(at=now, url=run.url or "", state="foreign", detail=words)
+
+    def _proved(self, facts: list[Fact]) -> list[Fact]:
+        """Ready by its log, and its own port answers so: a later failure can come back to this run."""
+        run = self.target.run
+        answers = any(isinstance(fact, Endpoint) and fact.state == "ready" for fact in facts)
+        if run is not None and self._ready and answers and not self._marked and port_is_ours(run):
+            self._marked = True
+            if run.ready_at is None:
+                mark_ready(run)
+        return facts
