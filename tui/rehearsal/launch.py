@@ -34,6 +34,11 @@ _PREFILL_GRAPH_GIB, _PREFILL_BUCKET_MIB = 0.55, 6.0
 _ACTIVATION_MIB = 0.45
 
 
+def context_gib(ranks: int) -> float:
+    """CUDA context and communication on each GPU of a server with so many ranks."""
+    return next(gib for least, gib in _CONTEXT_GIB if ranks >= least)
+
+
 @dataclass(frozen=True, slots=True)
 class Rank:
     """One scheduler. `tags`: (name, number) of the parts of its log prefix, as (("DP", 0), ("TP", 3))."""
@@ -116,8 +121,7 @@ class Launch:
 
     @cached_property
     def context_gib(self) -> float:
-        ranks = self.knobs.tp * self.knobs.pp
-        return next(gib for least, gib in _CONTEXT_GIB if ranks >= least)
+        return context_gib(self.knobs.tp * self.knobs.pp)
 
     @cached_property
     def base_gib(self) -> float:
