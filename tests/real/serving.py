@@ -88,11 +88,12 @@ class Server:
     def wait_for_line(self, text: str, limit_s: float = READY_LIMIT_S) -> None:
         """Return when the log holds `text`. Raises LaunchError when the server ends first or the time is up."""
         until = time.monotonic() + limit_s
-        while text not in self.text():
-            ended = self.process.poll() is not None
-            if ended and text in self.text():
+        while True:
+            # Asked before the log is read, so that what is written last still counts.
+            ended, late = self.process.poll() is not None, time.monotonic() > until
+            if text in self.text():
                 return
-            if ended or time.monotonic() > until:
+            if ended or late:
                 tail = "\n".join(self.text().splitlines()[-15:])
                 how = f"ended with {self.process.returncode}" if ended else f"had not after {limit_s:.0f} s"
                 raise LaunchError(f"waited for {text!r} in the log, but the server {how}:\n{tail}")
