@@ -145,6 +145,13 @@ def test_flags_that_the_version_does_not_take(start, version: str, flags: tuple[
     assert "server_args" not in server.text()
 
 
+def test_a_value_that_means_nothing_is_refused(start) -> None:
+    server = start("0.5.9", ("--model-path", "m", "--kv-cache-dtype", "fp3"))
+    assert server.wait_end() == 2
+    assert "fp3" in server.text()
+    assert "Traceback" not in server.text()
+
+
 def test_other_flags_of_sglang_are_taken(start) -> None:
     server = start("0.5.9", ("--model-path", "m", "--enable-mscclpp", "--grammar-backend", "none"), speed=100)
     server.wait_for_text("server_args=")

@@ -219,7 +219,15 @@ def main() -> NoReturn:
         sys.exit(2)
     with contextlib.suppress(ValueError, OSError):
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    Server(Launch(parse(sys.argv[1:], version), settings, version)).run()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of ours in a log that is to look like SGLang's
+    try:
+        launch = Launch(parse(sys.argv[1:], version), settings, version)
+        if launch.cell.total <= 0 or launch.knobs.tp < 1:
+            raise ValueError("the parallel sizes must be 1 or more")
+    except ValueError as error:
+        print(f"rehearsal: error: {error}", file=sys.stderr)
+        sys.exit(2)
+    Server(launch).run()
 
 
 if __name__ == "__main__":
