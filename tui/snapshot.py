@@ -183,6 +183,7 @@ class Snapshot:
     profile: str | None = None
     title: str = ""  # what the status line calls the server: profile, URL, log file
     rehearsal: bool = False
+    replay: bool = False  # a recorded run is played
     controlled: bool = False  # launched or adopted by specdeck: may be stopped from here
     sglang_version: str | None = None
     version_note: str = ""  # "0.5.3–0.5.9, by the form of the log" when the version is not told
