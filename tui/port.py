@@ -57,8 +57,14 @@ class Feed(Protocol):
     """The stream behind the screen, live, recorded or rehearsed. Knobs are flag names without the dashes."""
 
     snapshot: Snapshot
-    log: LogView | None
     read_only: bool
+    greeting: str
+    """Said once when the screen opens, and then emptied."""
+
+    @property
+    def log(self) -> LogView | None:
+        """Another object means that another log is followed."""
+        ...
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         """Until cancelled, call `on_snapshot` on the event loop, about 1-4 times a second and at once on great news."""

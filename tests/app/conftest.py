@@ -317,6 +317,7 @@ class FakeFeed:
         self.snapshot = snapshot
         self.log = None
         self.read_only = read_only
+        self.greeting = ""
         self.asked: list[tuple[object, ...]] = []
         self.next_forecast = forecast
         self.failure: Exception | None = None

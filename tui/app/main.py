@@ -99,6 +99,9 @@ class SpecdeckApp(App[int]):
 
     def receive(self, snapshot: Snapshot) -> None:
         """News from the feed. Ordinary news is drawn at the chosen rate, great news at once."""
+        if self._feed.greeting:
+            greeting, self._feed.greeting = self._feed.greeting, ""
+            self.notify(greeting, timeout=15.0)
         great = _great(self._latest, snapshot)
         self._latest = snapshot
         now = time.monotonic()

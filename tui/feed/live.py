@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,6 @@ from tui.snapshot import Snapshot
 
 QUIET_S = 1.0  # between two snapshots when nothing urgent happens
 SOON_S = 0.02  # urgent facts come in bursts (eight ranks at once): one picture for all of them
-MEMORY_TOLERANCE_GIB = 0.5
 
 
 class LiveFeed:
@@ -40,6 +39,8 @@ class LiveFeed:
         self._switched = asyncio.Event()
         self._planner = Planner(place)
         self._lock: ControlLock | None = None
+        self.greeting = ""  # said on the screen when it opens
+        self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
 
     # ---- the stream
 
@@ -56,6 +57,9 @@ class LiveFeed:
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         self._pump = Pump()
         try:
+            if self.launch_first is not None:
+                problem = await self.launch(self.launch_first, {})
+                self.greeting = problem or f"{self.launch_first} is starting."
             while True:
                 self._switched.clear()
                 await self._watch_target(on_snapshot)
@@ -153,7 +157,7 @@ class LiveFeed:
         if refusal is not None:
             yield refusal
             return
-        async for step in self._steps(stopping.stop(run, grace_s, "stop asked for", self._memory_back(run))):
+        async for step in self._steps(stopping.stop(run, grace_s, "stop asked for", memory_back(self.place, run))):
             yield step.text
 
     async def restart(self, knobs: Mapping[str, Any]) -> AsyncIterator[str]:
@@ -171,7 +175,7 @@ class LiveFeed:
             profile,
             self._store,
             knobs,
-            memory_back=self._memory_back(run),
+            memory_back=memory_back(self.place, run),
             rehearsal=self.place.rehearsal,
         )
         async for step in self._steps(steps):
@@ -226,25 +230,6 @@ class LiveFeed:
             self._lock.release()
             self._lock = None
 
-    def _memory_back(self, run: Run) -> Callable[[], str | None]:
-        """Whether the GPUs hold nothing of this server any more; the driver frees memory some seconds after a death."""
-        pids = {process.pid for process in run.tree}
-        host = run.knobs.get("device") == "cpu"
-
-        def held() -> str | None:
-            if host:
-                return None  # the kernel takes a dead process's memory back at once
-            sample = self.place.sample(time.time(), (), host=False)
-            holders: Sequence[str] = [
-                f"process {process.pid} ({process.name or 'unknown'}) still holds memory on GPU {gpu.index}"
-                for gpu in sample.gpus
-                for process in gpu.processes
-                if process.pid in pids
-            ]
-            return "; ".join(holders) or None
-
-        return held
-
     def _profile(self) -> Profile | None:
         run = self._target.run
         if run is None:
@@ -253,3 +238,21 @@ class LiveFeed:
             return control.profile_of(run)
         except SpecdeckError:
             return None
+
+
+def memory_back(place: Place, run: Run) -> Callable[[], str | None]:
+    """Tells who of a run still holds GPU memory; the driver gives it back some seconds after a death."""
+    pids = {process.pid for process in run.tree}
+
+    def held() -> str | None:
+        if run.knobs.get("device") == "cpu":
+            return None  # the kernel takes a dead process's memory back at once
+        holders = [
+            f"process {process.pid} ({process.name or 'unknown'}) still holds memory on GPU {gpu.index}"
+            for gpu in place.sample(time.time(), (), host=False).gpus
+            for process in gpu.processes
+            if process.pid in pids
+        ]
+        return "; ".join(holders) or None
+
+    return held

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
-from tui.facts import Fact, LogTail
+from tui.facts import CaptureProgress, Fact, LoadProgress, LogTail
 from tui.feed.pump import Pump
 from tui.sglang.grammar import LogGrammar
 from tui.sources.lineindex import LineIndex
@@ -14,6 +14,7 @@ from tui.sources.logfile import LogChunk, LogFollower
 from tui.sources.wake import wake_ups
 
 Clock = Callable[[], float]
+LONGEST_BAR = 2000
 
 
 class LogTask:
@@ -26,6 +27,8 @@ class LogTask:
         self.caught_up = asyncio.Event()
         self._follower = LogFollower(path)
         self._grammar = LogGrammar()
+        self._bars = LogGrammar()  # reads progress bars in the line that is not finished yet, and nothing else
+        self._bar = ""
         self._clock = clock
         self._generation = -1
         self._told: tuple[int, str | None] | None = None
@@ -70,9 +73,19 @@ class LogTask:
             facts += self._grammar.feed(line.number, line.text, now)
         if chunk.reset is not None:
             facts += self._grammar.finish(now)
+        facts += self._progress(chunk, now)
         facts += self._tail(chunk, now)
         self._show(chunk)
         return chunk, facts
+
+    def _progress(self, chunk: LogChunk, now: float) -> list[Fact]:
+        """tqdm ends the line of its bar when it is full, minutes later: what it drew last counts now."""
+        bar = chunk.partial.rstrip("\r").rpartition("\r")[2]
+        if not bar or bar == self._bar or len(bar) > LONGEST_BAR:
+            return []
+        self._bar = bar
+        found = self._bars.feed(chunk.lines[-1].number + 1 if chunk.lines else self._lines + 1, bar, now)
+        return [fact for fact in found if isinstance(fact, LoadProgress | CaptureProgress)]
 
     def _tail(self, chunk: LogChunk, now: float) -> list[Fact]:
         """How far the log was read, told only when that changed: the age of the log counts from here."""

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui.facts import GpuSample
+from tui.forecast.machine import NOTHING_LEARNED, Learned
 from tui.forecast.model import ModelFacts
-from tui.rehearsal.catalogue import model_facts as rehearsed_model
+from tui.rehearsal.forecasting import rehearsal_learned
 from tui.rehearsal.gpus import RehearsalGpus
 from tui.rehearsal.machine import ENVIRONMENT, Settings, rehearse, settings_from
+from tui.rehearsal.modelfacts import model_facts as rehearsed_model
 from tui.runs.store import Run, RunStore
 from tui.server.profiles import Profile, edit
 from tui.sources.host import HostSource
@@ -32,6 +34,10 @@ class Place(Protocol):
 
     def model(self, knobs: Mapping[str, Any]) -> ModelFacts | None:
         """The model as this place knows it without a checkpoint; None: look at the checkpoint."""
+        ...
+
+    def learned(self, knobs: Mapping[str, Any]) -> Learned:
+        """What launches here cost beside the model."""
         ...
 
 
@@ -58,6 +64,9 @@ class RealPlace:
     def model(self, knobs: Mapping[str, Any]) -> ModelFacts | None:
         return None
 
+    def learned(self, knobs: Mapping[str, Any]) -> Learned:
+        return NOTHING_LEARNED
+
 
 class RehearsalPlace:
     """A simulated machine: the same keeper starts a program that speaks as SGLang does and needs no GPU."""
@@ -82,6 +91,9 @@ class RehearsalPlace:
 
     def model(self, knobs: Mapping[str, Any]) -> ModelFacts | None:
         return rehearsed_model(knobs)
+
+    def learned(self, knobs: Mapping[str, Any]) -> Learned:
+        return rehearsal_learned(knobs)
 
 
 def rehearsal_place(store: RunStore, settings: Settings, version: str | None = None) -> RehearsalPlace:

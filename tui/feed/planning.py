@@ -1,4 +1,4 @@
-"""The forecast of a restart: the profile's model, this machine without the server, and what the running server measured."""
+"""The forecast of a restart: the profile's model, this machine without its server, and what that server measured."""
 
 import time
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from tui.errors import SpecdeckError
 from tui.facts import GpuSample
 from tui.feed.place import Place
 from tui.forecast.amounts import learned, measured
-from tui.forecast.machine import NOTHING_LEARNED, Gpu, Learned, Machine
+from tui.forecast.machine import Gpu, Learned, Machine
 from tui.forecast.model import ModelFacts
 from tui.forecast.predict import forecast
 from tui.forecast.result import Forecast
@@ -64,7 +64,7 @@ class Planner:
         self._place = place
 
     def forecast(
-        self, profile: Profile, changes: Mapping[str, Any], snapshot: Snapshot, past: Learned = NOTHING_LEARNED
+        self, profile: Profile, changes: Mapping[str, Any], snapshot: Snapshot, past: Learned | None = None
     ) -> PlannedForecast | None:
         """What launching `profile` with `changes` would do, once the server of `snapshot` is gone."""
         knobs = merge_knobs(profile.knobs, changes)
@@ -72,6 +72,7 @@ class Planner:
         rank = _tightest(snapshot.ranks) if _same_model(profile, snapshot) else None
         same = rank is not None and not _touched(changes, SHAPE_KNOBS)
         machine = self._machine(profile, knobs, snapshot, rank if same else None)
+        past = past or self._place.learned(knobs)
         model = self._place.model(knobs) or local_model(profile, knobs, version)
         if rank is not None and same:
             model = _measured_model(model, rank, changes)
@@ -83,9 +84,8 @@ class Planner:
 
     def flags(self, profile: Profile | None, version: str | None) -> tuple[FlagInfo, ...]:
         """The flags of the server's own SGLang where it was asked before, else the main ones of its version."""
-        catalogue = _probed(profile) or builtin_catalogue(
-            parse_version(version or (profile and profile.sglang_version))
-        )
+        told = version or (profile.sglang_version if profile is not None else None)
+        catalogue = _probed(profile) or builtin_catalogue(parse_version(told))
         return tuple(
             FlagInfo(
                 name=flag.name,
@@ -112,7 +112,7 @@ class Planner:
 def machine_of(
     sample: GpuSample, device: str, before: Amount, visible: str | None, own_gib: Mapping[int, float] | None = None
 ) -> Machine:
-    """A sample as the forecast's machine. `own_gib`: what the present server holds by GPU index, free when it is gone."""
+    """A sample as the forecast's machine. `own_gib`: what the present server holds by GPU index and will give back."""
     own = own_gib or {}
     gpus = tuple(
         Gpu(

@@ -1,15 +1,10 @@
 """The models that can be rehearsed: a few real ones in numbers, and a stand-in for every other path."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from tui.forecast.amounts import computed
-from tui.forecast.model import ModelFacts
 from tui.sglang.kvcell import KvGeometry, KvKind
-from tui.sglang.memknobs import ModelTraits, memory_knobs
-from tui.sglang.speculation import has_draft_model
+from tui.sglang.memknobs import ModelTraits
 
 GIB = 1 << 30
 
@@ -117,22 +112,3 @@ def draft(path: str | None, algorithm: str | None, of: SimModel) -> SimModel:
     if algorithm == "STANDALONE":
         return target(path or "")
     return _KIMI_HEAD if of is _KIMI else _SMALL_HEAD
-
-
-def model_facts(knobs: Mapping[str, Any]) -> ModelFacts:
-    """What a rehearsed model takes on each rank, for the forecast: the catalogue is exact about it."""
-    memory = memory_knobs(knobs)
-    model = target(str(knobs.get("model-path", knobs.get("model", ""))))
-    ranks = memory.tp_size * memory.pp_size
-    facts = ModelFacts(
-        base=computed(model.per_rank_gib(ranks), "the rehearsal's catalogue"),
-        target=model.geometry,
-        traits=model.traits,
-        context_len=model.context_len,
-        quantization=model.quant,
-    )
-    if not has_draft_model(memory.speculative_algorithm):
-        return facts
-    head = draft(memory.speculative_draft_model_path, memory.speculative_algorithm, model)
-    gib = computed(head.per_rank_gib(ranks), "the rehearsal's catalogue")
-    return replace(facts, draft_gross=gib, draft=head.geometry)

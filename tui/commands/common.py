@@ -1,0 +1,70 @@
+"""What several commands share: where to run, which run is meant, and a Snapshot as JSON."""
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from tui.errors import SpecdeckError
+from tui.feed.place import Place, RealPlace, RehearsalPlace, rehearsal_place
+from tui.rehearsal.machine import Settings, check, parse_machine
+from tui.runs.store import Run, RunStore
+from tui.snapshot import Snapshot
+
+
+def add_place_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that put a command on the rehearsal machine."""
+    group = parser.add_argument_group("rehearsal (a simulated machine: nothing real is started)")
+    group.add_argument("--rehearsal", action="store_true", help="run on the simulated machine")
+    group.add_argument("--speed", type=float, default=60.0, metavar="N", help="simulated seconds per second (60)")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="makes every number repeat")
+    group.add_argument("--sglang-version", metavar="V", help="which SGLang is rehearsed (default: the profile's)")
+    group.add_argument("--machine", metavar="8x97887MiB", help="the simulated GPUs")
+    group.add_argument("--scenario", default="story", metavar="NAME", help="what happens there; see `specdeck demo`")
+
+
+def place_from(options: argparse.Namespace, store: RunStore) -> Place:
+    """The place that the options name. Raises RehearsalError."""
+    return rehearsal_from(options, store) if options.rehearsal else RealPlace()
+
+
+def rehearsal_from(options: argparse.Namespace, store: RunStore) -> RehearsalPlace:
+    """The rehearsal that the options describe. Raises RehearsalError."""
+    settings = Settings(speed=options.speed, seed=options.seed, scenario=options.scenario)
+    if options.machine:
+        settings = dataclasses.replace(settings, machine=parse_machine(options.machine))
+    return rehearsal_place(store, check(settings), options.sglang_version)
+
+
+def run_named(store: RunStore, name: str | None) -> Run:
+    """The run of that name; without one the living run, else the latest. Raises SpecdeckError."""
+    if name is not None:
+        return store.find(name)
+    living = store.active()
+    if len(living) > 1:
+        names = ", ".join(run.name for run in living)
+        raise SpecdeckError(f"Several servers run: name one of {names}.")
+    found = living[0] if living else store.latest()
+    if found is None:
+        raise SpecdeckError("There is no run yet: `specdeck run PROFILE` starts one.")
+    return found
+
+
+def to_json(value: Any) -> Any:
+    """Dataclasses, enums and tuples as JSON has them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return value
+
+
+def snapshot_json(snapshot: Snapshot, *, points: int = 60) -> dict[str, Any]:
+    """A Snapshot as JSON, with the last `points` of the plot."""
+    found: dict[str, Any] = to_json(dataclasses.replace(snapshot, points=snapshot.points[-points:] if points else ()))
+    return found

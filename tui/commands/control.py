@@ -1,0 +1,86 @@
+"""Running and stopping for scripts: the same control as on the screen, told line by line."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterable
+
+from tui.errors import SpecdeckError
+from tui.feed.place import Place
+from tui.feed.pump import Pump
+from tui.feed.targets import of_run
+from tui.feed.watch import Watch
+from tui.runs.store import Run
+from tui.server.lock import ControlLock, Owner
+from tui.server.stopping import Step
+from tui.snapshot import Snapshot, State
+
+ENDED = (State.FAILED, State.EXITED, State.STOPPED)
+
+
+def confirm(question: str, yes: bool) -> bool:
+    """Whether to go on. Without a terminal only --yes says so."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        print("Nobody is there to ask: add --yes.", file=sys.stderr)
+        return False
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def take(run: Run) -> ControlLock:
+    """The right to control a run, until it is released. Raises SpecdeckError when a dashboard has it."""
+    taken = ControlLock.take(run)
+    if isinstance(taken, Owner):
+        raise SpecdeckError(f"{taken} controls this server now: do it from there, or leave that dashboard first.")
+    return taken
+
+
+def tell(steps: Iterable[Step], quiet: bool) -> Step | None:
+    """Print each step; the last one."""
+    last: Step | None = None
+    for step in steps:
+        last = step
+        if not quiet:
+            left = f" ({step.left_s:.0f} s left)" if step.left_s else ""
+            print(step.text + left, flush=True)
+    return last
+
+
+def wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bool) -> Snapshot:
+    """Watch a launch until it serves, ends, or the time is over; the last snapshot."""
+    return asyncio.run(_wait_ready(run, place, timeout_s, quiet))
+
+
+async def _wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bool) -> Snapshot:
+    pump = Pump()
+    watch = Watch(of_run(run), place, pump)
+    task = asyncio.create_task(watch.run())
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    said = ""
+    try:
+        while True:
+            snapshot = await pump.snapshot(time.time())
+            words = snapshot.progress.phase.value
+            if words != said and not quiet:
+                print(words, flush=True)
+                said = words
+            over = deadline is not None and time.monotonic() > deadline
+            if snapshot.state in (State.RUNNING, *ENDED) or over:
+                if snapshot.state in ENDED:
+                    await asyncio.sleep(0.5)  # the log's last lines are read after the keeper's word
+                    snapshot = await pump.snapshot(time.time())
+                return snapshot
+            if task.done():
+                task.result()
+            await asyncio.sleep(0.1)
+    finally:
+        watch.stop()
+        await task
+        pump.close()
+
+
+def print_json(value: object) -> None:
+    """One JSON document."""
+    print(json.dumps(value, indent=1, ensure_ascii=False))

@@ -1,0 +1,53 @@
+"""Start a server without the screen. Exit 0 started (with --wait ready: it serves), 1 it failed, 2 not launched."""
+
+import argparse
+
+from tui.commands.common import add_place_arguments, place_from, snapshot_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", help="a profile by name or file")
+    parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="another value for a knob")
+    parser.add_argument("--wait", choices=("ready",), help="return when it serves or has failed")
+    parser.add_argument("--timeout", type=float, metavar="S", help="wait no longer than this many seconds")
+    parser.add_argument("--yes", action="store_true", help="do not ask, even if the plan says that it will not fit")
+    parser.add_argument("--json", action="store_true", help="the outcome as JSON")
+    add_place_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tui.commands.control import confirm, print_json, wait_ready
+    from tui.commands.knobwords import assignments
+    from tui.feed.planning import Planner
+    from tui.runs.store import RunStore
+    from tui.server.control import launch
+    from tui.server.profiles import find, set_knobs
+    from tui.snapshot import Snapshot, State
+
+    store = RunStore()
+    place = place_from(options, store)
+    profile = find(options.profile)
+    changes = assignments(options.set)
+    if changes:
+        profile = set_knobs(profile, changes)
+    profile = place.prepare(profile)
+    planned = None if options.yes else Planner(place).forecast(profile, {}, Snapshot(at=0.0))
+    if planned is not None and planned.fits is False:
+        print(planned.verdict)
+        if not confirm("Launch it all the same?", options.yes):
+            return 2
+    started = launch(profile, store, rehearsal=place.rehearsal)
+    if options.wait is None:
+        if options.json:
+            print_json({"run": started.name, "url": started.url, "pid": started.server and started.server.pid})
+        else:
+            print(f"Started {profile.name} as {started.name}; `specdeck` shows it, `specdeck stop` stops it.")
+        return 0
+    snapshot = wait_ready(started, place, options.timeout, options.json)
+    if options.json:
+        print_json(snapshot_json(snapshot))
+    else:
+        from tui.commands.statustext import lines_of
+
+        print("\n".join(lines_of(snapshot)))
+    return 0 if snapshot.state is State.RUNNING else 1

@@ -1,0 +1,48 @@
+"""One snapshot of the server: state, memory, load, verdict. Exit 0 it runs or ended well, 1 it failed, 2 unknown."""
+
+import argparse
+import asyncio
+import json
+import time
+
+from tui.commands.common import run_named, snapshot_json
+from tui.feed.place import Place, place_of
+from tui.feed.pump import Pump
+from tui.feed.targets import Target, of_run
+from tui.feed.watch import Watch
+from tui.runs.store import RunStore
+from tui.snapshot import Snapshot, State
+
+EXIT = {State.FAILED: 1, State.UNKNOWN: 2, State.STOPPED: 2}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run by name; by default the living one")
+    parser.add_argument("--json", action="store_true", help="the snapshot as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    found = run_named(RunStore(), options.run)
+    return show_once(of_run(found), place_of(found), as_json=options.json)
+
+
+def show_once(target: Target, place: Place, *, as_json: bool) -> int:
+    """Print one snapshot of a target; the exit status that goes with it."""
+    snapshot = asyncio.run(look_at_target(target, place))
+    if as_json:
+        print(json.dumps(snapshot_json(snapshot), indent=1, ensure_ascii=False))
+    else:
+        from tui.commands.statustext import lines_of
+
+        print("\n".join(lines_of(snapshot)))
+    return EXIT.get(snapshot.state, 0)
+
+
+async def look_at_target(target: Target, place: Place) -> Snapshot:
+    """One look at everything there is to know of a target."""
+    pump = Pump()
+    try:
+        await Watch(target, place, pump).first_look()
+        return await pump.snapshot(time.time())
+    finally:
+        pump.close()
