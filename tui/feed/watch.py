@@ -36,6 +36,7 @@ class Watch:
         self._pids: tuple[int, ...] = ()
         self._ready = False
         self._ended = False
+        self._answered = False
         self._marked = False
         self._port_at = 0.0
         self._visible: tuple[str, ...] | None = None
@@ -55,7 +56,7 @@ class Watch:
             if self._endpoints is not None:
                 source = self._endpoints
                 tasks.create_task(
-                    poll_every(self._ask, self._pump, self._stop, lambda: source.wait_s(time.time(), not self._ready))
+                    poll_every(self._ask, self._pump, self._stop, lambda: source.wait_s(time.time(), self._starting))
                 )
             tasks.create_task(self._poll(self._gpus, GPU_S))
 
@@ -141,9 +142,14 @@ class Watch:
         source = self._endpoints
         if source is None or self._ended:
             return ()
-        facts = source.poll(now, starting=not self._ready)
+        facts = source.poll(now, starting=self._starting)
         foreign = self._foreign(now) if facts else None
         return [foreign] if foreign is not None else self._proved(facts)
+
+    @property
+    def _starting(self) -> bool:
+        """Until it has answered once the port is asked often: a launch's first answer is what everybody waits for."""
+        return self.target.server is not None and not self._answered
 
     def _foreign(self, now: float) -> Endpoint | None:
         """A port that another process listens on: whatever it answers is not this server's word."""
@@ -160,6 +166,7 @@ class Watch:
         """Ready by its log, and its own port answers so: a later failure can come back to this run."""
         run = self.target.run
         answers = any(isinstance(fact, Endpoint) and fact.state == "ready" for fact in facts)
+        self._answered = self._answered or answers
         if run is not None and self._ready and answers and not self._marked and port_is_ours(run):
             self._marked = True
             if run.ready_at is None:

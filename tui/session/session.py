@@ -30,7 +30,7 @@ from tui.session.lifecycle import ENDED, Lifecycle
 from tui.session.load import LoadFold
 from tui.session.versions import VersionFold
 from tui.sglang.ledger import Ledger
-from tui.snapshot import Ages, Knob, PlotMark, RankMemory, Snapshot
+from tui.snapshot import Ages, Knob, PlotMark, RankMemory, Snapshot, State
 
 # Lines worth a jump with `e`; a log that repeats one error for hours must not fill the memory.
 MOST_ERROR_LINES = 10_000
@@ -109,6 +109,7 @@ class Session:
         ranks = self._ranks()
         fraction = _number(self._args.get("mem_fraction_static"))
         alive = life.state not in ENDED
+        endpoint = None if self._endpoint is None or self._silence_is_normal() else self._endpoint
         return Snapshot(
             at=at,
             state=life.state,
@@ -123,8 +124,8 @@ class Session:
             version_note=self._version.note(),
             model=_text(self._args.get("served_model_name")) or _text(self._args.get("model_path")),
             url=(launched.url if launched else None) or (self._attached.url if self._attached else None),
-            endpoint=self._endpoint.state if self._endpoint else "",
-            endpoint_detail=self._endpoint.detail if self._endpoint else "",
+            endpoint=endpoint.state if endpoint else "",
+            endpoint_detail=endpoint.detail if endpoint else "",
             progress=life.progress(),
             ready_at=life.ready_at,
             exit_code=life.exited.code if life.exited else None,
@@ -216,6 +217,11 @@ class Session:
         return tuple(
             Knob(name=name.replace("_", "-"), value=value, origin="server") for name, value in self._args.items()
         )
+
+    def _silence_is_normal(self) -> bool:
+        """SGLang opens its port only when every rank is ready, and an ended server has none."""
+        quiet = self._life.state in (State.STARTING, *ENDED)
+        return quiet and self._endpoint is not None and self._endpoint.state == "down"
 
     def _ages(self, at: float) -> Ages:
         def age(since: float | None) -> float | None:
