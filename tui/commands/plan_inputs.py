@@ -1,21 +1,24 @@
 """What `plan` is asked about: profile, options, a log and this machine become a machine, a model and knobs."""
 
 import argparse
-import json
 import math
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui.commands.knobwords import assignments
 from tui.errors import SpecdeckError
+from tui.feed.place import RealPlace
+from tui.feed.planning import local_model, machine_of
 from tui.forecast.amounts import measured
 from tui.forecast.machine import Gpu, Machine
 from tui.forecast.model import ModelFacts
-from tui.sglang.memknobs import ModelTraits, memory_knobs
-from tui.sglang.speculation import has_draft_model
+from tui.server.profiles import Profile
+from tui.sglang.memknobs import ModelTraits
 from tui.sglang.versions import Version, parse_version
 from tui.snapshot import UNKNOWN, Amount
 
@@ -63,21 +66,20 @@ def gather(options: argparse.Namespace) -> PlanInputs:
     if profile is None and not (options.from_log or options.base_gib or options.kv_bytes_per_token):
         raise PlanError("Name a profile, or give the numbers: --base-gib, --kv-bytes-per-token, --gpus or --from-log.")
     knobs = dict(profile.knobs if profile else log.knobs or {})
-    for assignment in options.set:
-        name, value = _assignment(assignment)
+    for name, value in assignments(options.set).items():
         knobs.pop(name, None)
         if value is not None:
             knobs[name] = value
     version = _version(options.sglang_version, log.version, profile.sglang_version if profile else None)
     machine, machine_notes = _machine(options, log, profile, knobs)
-    model, model_notes = _model(options, log, profile, knobs, version)
+    model = _model(options, log, profile, knobs, version)
     return PlanInputs(
         title=profile.name if profile else options.from_log or "a server of these numbers",
         version=version,
         machine=machine,
         model=model,
         knobs=knobs,
-        notes=(*machine_notes, *model_notes),
+        notes=machine_notes,
     )
 
 
@@ -92,19 +94,6 @@ def parse_gpus(text: str) -> tuple[Gpu, ...]:
             raise PlanError(f"--gpus: {text!r} is not of the form 8x97887MiB, with MiB or GiB.")
         found += [Gpu(index=len(found) + n, total_mib=size) for n in range(count)]
     return tuple(found)
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    name = name.strip().lstrip("-").replace("_", "-")
-    if not name or not equals:
-        raise PlanError(f"--set: {text!r} is not of the form KNOB=VALUE, such as mem-fraction-static=0.85.")
-    if not value:
-        return name, None
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _version(asked: str | None, logged: str | None, profiled: str | None) -> Version | None:
@@ -125,7 +114,7 @@ def _size(options: argparse.Namespace, name: str) -> float | None:
 
 
 def _machine(
-    options: argparse.Namespace, log: LogNumbers, profile: Any, knobs: Mapping[str, Any]
+    options: argparse.Namespace, log: LogNumbers, profile: Profile | None, knobs: Mapping[str, Any]
 ) -> tuple[Machine, tuple[str, ...]]:
     given = _size(options, "free_gib")
     before = UNKNOWN
@@ -142,49 +131,21 @@ def _machine(
 
 def _local(device: str, before: Amount, visible: str | None) -> tuple[Machine, tuple[str, ...]]:
     """This machine's GPUs or, for a CPU server, its memory."""
-    import time
-
-    if device == "cpu":
-        from tui.sources.host import HostSource
-
-        sample = HostSource().sample(time.time())
-    else:
-        from tui.sources.nvml import NvmlSource
-
-        source = NvmlSource()
-        sample = source.sample(time.time())
-        source.close()
+    place = RealPlace()
+    sample = place.sample(time.time(), (), host=device == "cpu")
     notes = () if sample.error is None else (f"The GPUs of this machine were not read: {sample.error}.",)
-    gpus = tuple(
-        Gpu(
-            index=reading.index,
-            name=reading.name,
-            uuid=reading.uuid,
-            kind=reading.kind,
-            total_mib=None if reading.total_gib is None else math.floor(reading.total_gib * 1024),
-            free_gib_now=reading.free_gib,
-            foreign_gib=_foreign(reading.processes) if device != "cpu" else None,
-        )
-        for reading in sample.gpus
-    )
-    shown = None
-    if visible is not None and device != "cpu":
-        from tui.sources.nvml_visible import visible_uuids
-
-        shown = visible_uuids(visible, sample.gpus)
-    return Machine(gpus=gpus, driver=sample.driver, free_before=before, device=device, visible=shown), notes
-
-
-def _foreign(processes: Any) -> float | None:
-    sizes = [process.used_gib for process in processes if process.used_gib is not None]
-    return sum(sizes) if sizes else None
+    return machine_of(sample, device, before, visible), notes
 
 
 def _model(
-    options: argparse.Namespace, log: LogNumbers, profile: Any, knobs: Mapping[str, Any], version: Version | None
-) -> tuple[ModelFacts, tuple[str, ...]]:
+    options: argparse.Namespace,
+    log: LogNumbers,
+    profile: Profile | None,
+    knobs: Mapping[str, Any],
+    version: Version | None,
+) -> ModelFacts:
     """The checkpoint where it lies on this machine, and over it what was told."""
-    model, notes = _checkpoint(profile, knobs, version)
+    model = _checkpoint(profile, knobs, version)
     base, draft = _size(options, "base_gib"), _size(options, "draft_gib")
     changes: dict[str, Any] = {}
     for field, asked, logged, name in (
@@ -209,32 +170,16 @@ def _model(
             vision_hidden=options.vision_hidden,
         )
         changes["traits"] = traits
-    told = "base" in changes and ("cell_bytes" in changes or model.target is not None)
-    return replace(model, **changes), () if told else notes
+    if model.target is None and "base" in changes and "cell_bytes" in changes:
+        changes["notes"] = ()  # everything that a checkpoint would tell was told
+    return replace(model, **changes)
 
 
-def _checkpoint(profile: Any, knobs: Mapping[str, Any], version: Version | None) -> tuple[ModelFacts, tuple[str, ...]]:
-    path = knobs.get("model-path", knobs.get("model"))
-    bare = ModelFacts(traits=ModelTraits(model_path=path if isinstance(path, str) else ""))
-    if profile is None or version is None or not isinstance(path, str):
-        return bare, ()
-    from tui.models.errors import CheckpointError
-    from tui.server.commandline import local_path
-    from tui.sources.checkpoints import read_model
-
-    target = local_path(profile, path)
-    if target is None:
-        return bare, (f"{path} is no folder of this machine, so its weights were not looked at.",)
-    try:
-        algorithm = memory_knobs(knobs).speculative_algorithm
-        draft_path = knobs.get("speculative-draft-model-path")
-        draft = local_path(profile, draft_path) if isinstance(draft_path, str) else None
-        drafts = has_draft_model(algorithm) and (draft_path is None or (draft is not None and draft.exists()))
-        return read_model(version, target, draft, knobs, drafts=drafts), ()
-    except CheckpointError as error:
-        return bare, (str(error),)
-    except ValueError as error:
-        raise PlanError(str(error)) from None
+def _checkpoint(profile: Profile | None, knobs: Mapping[str, Any], version: Version | None) -> ModelFacts:
+    if profile is None:
+        path = knobs.get("model-path", knobs.get("model"))
+        return ModelFacts(traits=ModelTraits(model_path=path if isinstance(path, str) else ""))
+    return local_model(profile, knobs, version)
 
 
 def _read_log(name: str) -> LogNumbers:
