@@ -137,3 +137,12 @@ def test_a_launch_forgets_the_old_server_but_keeps_the_plot():
 def test_a_dead_server_has_no_throughput():
     session = fold(LAUNCH, ServerReady(at=1, line=1), DecodeBatch(at=2, line=2, gen_tok_s=80.0), Exited(at=3, code=1))
     assert session.snapshot().gen_tok_s is None
+
+
+def test_of_a_log_alone_the_last_line_tells_the_end():
+    last = Shutdown(at=9, line=9, text="kill_process_tree called: parent_pid=1")
+    log = Attached(at=0, target="a.log")
+    assert fold(log, *OLD_ORDER[1:], last).snapshot().state is State.EXITED
+    failed = fold(log, *OLD_ORDER[1:4], last).snapshot()
+    assert (failed.state, failed.state_reason) == (State.FAILED, "ended before it was ready")
+    assert fold(LAUNCH, ServerReady(at=1, line=1), last).snapshot().state is State.STOPPING

@@ -46,14 +46,17 @@ class Lifecycle:
         self._expected: Expectation | None = None
         self._endpoint = ""
         self._said_ready: float | None = None
+        self._only_log = False  # nothing but a log is watched: its last words are all there is to know of the end
 
     def apply(self, fact: Fact) -> None:
         match fact:
             case Launched():
                 self._begin(fact.at, State.STARTING, Phase.IMPORTING)
+                self._only_log = False
                 self._mark(fact.at, "launch")
             case Attached():
                 self._begin(None, State.UNKNOWN, Phase.NONE)
+                self._only_log = fact.url is None
             case ServerArgs():
                 self._args(fact)
             case DistributedInit() if not fact.done and (fact.rank or "TP0") not in self._weighed:
@@ -80,8 +83,8 @@ class Lifecycle:
                 self._ready(fact.at)
             case Endpoint():
                 self._answer(fact)
-            case Shutdown() if self.state in (State.RUNNING, State.STARTING):
-                self._enter(fact.at, State.STOPPING, Phase.STOPPING, "shutting down")
+            case Shutdown():
+                self._shut_down(fact)
             case StateChange():
                 self._enter(fact.at, State(fact.state), self.phase, fact.reason)
             case Exited():
@@ -149,6 +152,15 @@ class Lifecycle:
         # Launched servers are ready when their log says so; of an attached URL only the endpoint can speak.
         if fact.state == "ready" and (self.state is State.UNKNOWN or self._said_ready is not None):
             self._ready(fact.at)
+
+    def _shut_down(self, fact: Shutdown) -> None:
+        """SGLang's last line in every end is `kill_process_tree called` (since 0.5.13): then only reaping is left."""
+        if self._only_log and "kill_process_tree" in fact.text and self.state not in ENDED:
+            ended = State.EXITED if self.ready_at is not None else State.FAILED
+            words = "" if self.ready_at is not None else "ended before it was ready"
+            self._enter(fact.at, ended, Phase.ENDED, words)
+        elif self.state in (State.RUNNING, State.STARTING):
+            self._enter(fact.at, State.STOPPING, Phase.STOPPING, "shutting down")
 
     def _exit(self, fact: Exited) -> None:
         self.exited = fact
