@@ -1,8 +1,8 @@
 """Facts of one class resemble each other: a line of a recording says what changed since the last one. Lossless, pure.
 
 A whole fact is `{"f": class, …}`, as `tui.factlines` writes it. A changed one is `{"d": class, …}` with the keys whose
-values differ: objects again as their differences, lists of the same length as an object of changed places, anything else
-as the new value in a list of its own; "-" lists keys that went away.
+values differ: objects again as their differences, lists of the same length as an object of changed places, anything
+else as the new value in a list of its own; "-" lists keys that went away.
 """
 
 from typing import Any

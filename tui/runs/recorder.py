@@ -167,11 +167,10 @@ class Recorder:
         self._pending = []
 
     def _summary(self) -> None:
-        summarise = self._summarise
-        if summarise is None:
-            from tui.runs.summaries import write as summarise
+        from tui.runs import summaries
+
         try:
-            summarise(self.folder)
+            (self._summarise or summaries.write)(self.folder)
         except SpecdeckError as error:
             self.problem = str(error)
 

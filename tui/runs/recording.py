@@ -60,7 +60,7 @@ def log_is_beside(folder: Path) -> bool:
     path = path_of(folder)
     for line in _lines(path) if path is not None else ():
         try:
-            return json.loads(line).get("log") != "inside"
+            return bool(json.loads(line).get("log") != "inside")
         except (ValueError, AttributeError):
             break
     return True

@@ -1,0 +1,152 @@
+"""Summaries of the runs of a state directory: made once, kept beside each run, and what forecasts learn from them."""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tui.errors import SpecdeckError
+from tui.facts import Expectation
+from tui.files import StoreError, read_json, write_json
+from tui.forecast import Learned
+from tui.runs import benches
+from tui.runs.store import Run, RunStore, load_run
+from tui.runs.summarising import About, summarise
+from tui.runs.summary import Summary, summary_from, to_json
+from tui.runs.timeline import facts_of
+from tui.sglang.memknobs import memory_knobs
+
+_LOOK_BACK = 200  # runs
+
+
+def load(folder: Path) -> Summary | None:
+    """The summary that lies in a run folder; None when there is none or it cannot be read."""
+    try:
+        return summary_from(read_json(folder / "summary.json"))
+    except (FileNotFoundError, NotADirectoryError, StoreError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def make(run: Run) -> Summary:
+    """A new summary out of everything that the run's folder holds. Raises SpecdeckError."""
+    before = _before(run)
+    about = About(
+        run=run.name,
+        profile=run.profile,
+        started_at=run.started_at,
+        knobs=run.knobs,
+        sglang_version=run.sglang_version,
+        rehearsal=run.rehearsal,
+        alive=run.exited is None and run.alive,
+        previous=before.name if before else None,
+        previous_knobs=before.knobs if before else None,
+        benches=benches.load(run.path),
+    )
+    return summarise(facts_of(run), about)
+
+
+def write(folder: Path) -> Summary | None:
+    """Make the summary of a run folder and keep it there; None for a damaged folder. Raises SpecdeckError."""
+    run = load_run(folder)
+    if run.damaged is not None:
+        return None
+    summary = make(run)
+    write_json(run.summary, to_json(summary))
+    return summary
+
+
+def ensure(run: Run) -> Summary | None:
+    """The kept summary if it is final, else a new one; None when it cannot be made."""
+    kept = load(run.path)
+    if run.damaged is not None or (kept is not None and kept.final):
+        return kept
+    try:
+        return write(run.path)
+    except SpecdeckError:
+        return kept
+
+
+def learned(store: RunStore, knobs: Mapping[str, Any], version: str | None) -> Learned | None:
+    """What earlier runs of the same model, tp, quantisation and version measured; None when there are none.
+
+    `knobs`: those of the launch to come. Context, graphs and activations are taken from runs that were ready.
+    """
+    wanted = _identity(knobs)
+    draft = knobs.get("speculative-draft-model-path")
+    base = draft_gib = overhead = activations = None
+    graphs: dict[tuple[int | None, str | None], float] = {}
+    for summary in _summaries(store):
+        if _identity(summary.knobs) != wanted or summary.sglang_version != version or version is None:
+            continue
+        memory = summary.memory_gib
+        base = base if base is not None else memory.get("base")
+        if draft is not None and summary.knobs.get("speculative-draft-model-path") == draft:
+            draft_gib = draft_gib if draft_gib is not None else memory.get("draft")
+        if summary.ready_s is None:
+            continue
+        overhead = overhead if overhead is not None else summary.overhead_gib
+        activations = _most(activations, summary.activations_gib)
+        sizes = [gib for name in ("graphs_base", "graphs_draft") if (gib := memory.get(name)) is not None]
+        if sizes and summary.graph_batch is not None:
+            graphs.setdefault((summary.graph_batch, summary.algorithm), sum(sizes))
+    if base is None and overhead is None:
+        return None
+    return Learned(
+        base_gib=base, draft_gib=draft_gib, overhead_gib=overhead, activations_gib=activations, graphs_gib=graphs
+    )
+
+
+def expectation(store: RunStore, profile: str, at: float | None = None) -> Expectation | None:
+    """How long the newest run of a profile that got ready took, by phase."""
+    for summary in _summaries(store):
+        if summary.profile == profile and summary.ready_s is not None and summary.phases_s:
+            return Expectation(
+                at=time.time() if at is None else at,
+                run=summary.run,
+                phases_s=summary.phases_s,
+                total_s=summary.ready_s,
+            )
+    return None
+
+
+def _summaries(store: RunStore) -> Iterator[Summary]:
+    """Newest first."""
+    try:
+        names = store.names()[:_LOOK_BACK]
+    except StoreError:
+        return
+    for name in names:
+        found = load(store.folder / name)
+        if found is not None:
+            yield found
+
+
+def _identity(knobs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What decides the weights of a rank."""
+    try:
+        memory = memory_knobs(knobs)
+        layout: tuple[Any, ...] = (memory.tp, memory.pp, memory.dp_attention, memory.dp_size)
+    except ValueError:
+        layout = (None,)
+    told = [knobs.get(name) for name in ("quantization", "dtype", "ep-size", "load-format", "device")]
+    return (knobs.get("model-path", knobs.get("model")), *layout, *told)
+
+
+def _before(run: Run) -> Run | None:
+    """The run before it of the same profile."""
+    store = RunStore(run.path.parent.parent)
+    try:
+        names = store.names()
+    except StoreError:
+        return None
+    older = names[names.index(run.name) + 1 :] if run.name in names else []
+    for name in older[:_LOOK_BACK]:
+        found = store.load(name)
+        if found.damaged is None and found.profile == run.profile:
+            return found
+    return None
+
+
+def _most(one: float | None, other: float | None) -> float | None:
+    known = [value for value in (one, other) if value is not None]
+    return max(known) if known else None
