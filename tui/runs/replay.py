@@ -169,6 +169,7 @@ class ReplayFeed:
         self.run_played = run
         self.snapshot = Snapshot(at=run.started_at or 0.0, replay=True, title=f"replay of {run.name}")
         self.log: LogView | None = None
+        self.greeting = "A recording is played: nothing here can start or stop a server."
         self.speed = min(max(speed, SLOWEST), FASTEST)
         self.paused = False
         self.player: Player | None = None
