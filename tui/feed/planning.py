@@ -72,12 +72,12 @@ class Planner:
         rank = _tightest(snapshot.ranks) if _same_model(profile, snapshot) else None
         same = rank is not None and not _touched(changes, SHAPE_KNOBS)
         machine = self._machine(profile, knobs, snapshot, rank if same else None)
-        past = past or self._place.learned(knobs)
-        model = self._place.model(knobs) or local_model(profile, knobs, version)
-        if rank is not None and same:
-            model = _measured_model(model, rank, changes)
-            past = _measured_costs(past, rank, changes)
         try:
+            past = past or self._place.learned(knobs)
+            model = self._place.model(knobs) or local_model(profile, knobs, version)
+            if rank is not None and same:
+                model = _measured_model(model, rank, changes)
+                past = _measured_costs(past, rank, changes)
             return PlannedForecast(forecast(version, machine, model, knobs, past))
         except ValueError:
             return None  # a value that is still being typed; the editor says what is wrong with it
