@@ -45,7 +45,20 @@ class Watch:
 
     async def run(self) -> None:
         """Until `stop()`; a source that fails is a fact, never an exception, so what escapes here is a defect."""
-        await self._pump.push(self.target.facts)
+        try:
+            await self._pump.push(self.target.facts)
+            await self._run_tasks()
+        finally:
+            self._close()
+
+    async def _run_tasks(self) -> None:
+        try:
+            await self._watch_all()
+        finally:
+            if self._endpoints is not None:
+                self._endpoints.close()
+
+    async def _watch_all(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             if self.target.control is not None:
                 tasks.create_task(self._follow_control())
@@ -59,6 +72,10 @@ class Watch:
                     poll_every(self._ask, self._pump, self._stop, lambda: source.wait_s(time.time(), self._starting))
                 )
             tasks.create_task(self._poll(self._gpus, GPU_S))
+
+    def _close(self) -> None:
+        if self._endpoints is not None:
+            self._endpoints.close()
 
     def stop(self) -> None:
         """End every task; files and connections are closed."""
@@ -83,6 +100,9 @@ class Watch:
             self.log.close()
         for poll in (self._processes, self._ask, self._gpus):
             await self._pump.push(await asyncio.to_thread(poll, now))
+        if self._endpoints is not None:
+            self._endpoints.close()
+        self._close()
 
     async def _poll(self, poll: Poll, seconds: float) -> None:
         await poll_every(poll, self._pump, self._stop, lambda: seconds)
