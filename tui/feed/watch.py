@@ -52,13 +52,6 @@ class Watch:
             self._close()
 
     async def _run_tasks(self) -> None:
-        try:
-            await self._watch_all()
-        finally:
-            if self._endpoints is not None:
-                self._endpoints.close()
-
-    async def _watch_all(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             if self.target.control is not None:
                 tasks.create_task(self._follow_control())
