@@ -63,11 +63,14 @@ class Recorder:
             return
         great = False
         tail = max((place for place, fact in enumerate(facts) if isinstance(fact, LogTail)), default=-1)
+        read = max((fact.lines for fact in facts if isinstance(fact, LogTail)), default=self._lines)
         ends = False
         for place, fact in enumerate(facts):
             if isinstance(fact, LogFact) and self._log_kept:
                 great = great or isinstance(fact, ServerReady)
                 ends = ends or place > tail  # told without having read on: the reader gave up waiting
+                if place < tail and fact.line > read >= self._lines:
+                    self._append(fact)  # of a line that is not finished: a bar as it stood at that moment
                 continue
             if self._known(fact):
                 continue

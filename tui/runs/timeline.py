@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tui.factlines import FactLineError, dump_fact, load_fact
-from tui.facts import Exited, Fact, Launched, LogTail, Traceback
+from tui.facts import Exited, Fact, Launched, LogFact, LogTail, Traceback
 from tui.runs import recording
 from tui.runs.logread import LogReader
 from tui.runs.recording import JOURNAL, LogEnds
@@ -80,6 +80,8 @@ def _moments(run: Run) -> Iterator[Moment]:
                 yield from (Moment(last, fact, log.bytes) for fact in log.finish(last))
         elif entry is not None:
             last = entry.at
+            if isinstance(entry, LogFact) and log is not None:  # of a line that was not finished then
+                yield from (Moment(last, fact, log.bytes) for fact in log.until(entry.line - 1, last))
             if isinstance(entry, LogTail) and log is not None:
                 yield from (Moment(last, fact, log.bytes) for fact in log.until(entry.lines, last))
                 if entry.reset is not None:
