@@ -25,10 +25,12 @@ from tui.facts import (
     VersionHint,
 )
 from tui.session.bars import BarInputs, make_bars
+from tui.session.cautions import CautionFold
 from tui.session.checks import disagreements
 from tui.session.lifecycle import ENDED, Lifecycle
 from tui.session.load import LoadFold
 from tui.session.versions import VersionFold
+from tui.sglang.diagnosis import Doctor
 from tui.sglang.ledger import Ledger
 from tui.snapshot import Ages, Knob, PlotMark, RankMemory, Snapshot, State
 
@@ -42,6 +44,8 @@ class Session:
     def __init__(self) -> None:
         self._life = Lifecycle()
         self._ledger = Ledger()
+        self._doctor = Doctor()
+        self._cautions = CautionFold()
         self._load = LoadFold()
         self._version = VersionFold()
         self._launched: Launched | None = None
@@ -61,6 +65,10 @@ class Session:
         """Fold one fact in."""
         self._at = max(self._at, fact.at)
         self._life.apply(fact)
+        self._doctor.apply(fact)
+        if isinstance(fact, Launched | Attached):
+            self._cautions.reset()
+        self._cautions.apply(fact)
         match fact:
             case DecodeBatch():
                 self._load.decode(fact)
@@ -164,6 +172,8 @@ class Session:
             error_lines=tuple(self._errors),
             ages=self._ages(at),
             disagreements=disagreements(ranks, self._info, summary),
+            warnings=self._cautions.now(at, life.state, life.progress()),
+            verdict=self._doctor.verdict(),
         )
 
     def _new_life(self) -> None:
