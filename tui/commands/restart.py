@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from tui.commands.control import confirm, print_json, take, tell, wait_ready
     from tui.commands.knobwords import assignments
-    from tui.feed.live import memory_back
+    from tui.feed.memory import memory_back
     from tui.feed.place import place_of
     from tui.runs.store import Run, RunStore
     from tui.server import control

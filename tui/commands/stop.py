@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from tui.commands.control import confirm, print_json, take, tell
-    from tui.feed.live import memory_back
+    from tui.feed.memory import memory_back
     from tui.feed.place import place_of
     from tui.runs.store import RunStore
     from tui.server.stopping import kill, stop

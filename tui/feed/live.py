@@ -9,6 +9,7 @@ from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.facts import Fact
+from tui.feed.memory import memory_back
 from tui.feed.place import Place
 from tui.feed.planning import PlannedForecast, Planner
 from tui.feed.pump import Pump
@@ -238,21 +239,3 @@ class LiveFeed:
             return control.profile_of(run)
         except SpecdeckError:
             return None
-
-
-def memory_back(place: Place, run: Run) -> Callable[[], str | None]:
-    """Tells who of a run still holds GPU memory; the driver gives it back some seconds after a death."""
-    pids = {process.pid for process in run.tree}
-
-    def held() -> str | None:
-        if run.knobs.get("device") == "cpu":
-            return None  # the kernel takes a dead process's memory back at once
-        holders = [
-            f"process {process.pid} ({process.name or 'unknown'}) still holds memory on GPU {gpu.index}"
-            for gpu in place.sample(time.time(), (), host=False).gpus
-            for process in gpu.processes
-            if process.pid in pids
-        ]
-        return "; ".join(holders) or None
-
-    return held

@@ -31,6 +31,7 @@ class LogTask:
         self._bar = ""
         self._clock = clock
         self._generation = -1
+        self._old_index: LineIndex | None = None
         self._told: tuple[int, str | None] | None = None
         self._lines = 0
 
@@ -61,9 +62,10 @@ class LogTask:
     def close(self) -> None:
         """Close the files."""
         self._follower.close()
-        if self.index is not None:
-            self.index.close()
-            self.index = None
+        for index in (self.index, self._old_index):
+            if index is not None:
+                index.close()
+        self.index = self._old_index = None
 
     def _step(self) -> tuple[LogChunk, Sequence[Fact]]:
         chunk = self._follower.poll()
@@ -103,8 +105,10 @@ class LogTask:
             descriptor = self._follower.dup_fd()
             if descriptor is None:
                 return
-            # The old index is left to the pane that may be reading it; its descriptor goes with the object.
-            self.index = LineIndex(descriptor)
+            # The pane may be reading the old index, so that one is closed only when the next one is old.
+            if self._old_index is not None:
+                self._old_index.close()
+            self._old_index, self.index = self.index, LineIndex(descriptor)
             self._generation, self.lines_before = chunk.generation, chunk.base
         if self.index.scanned < chunk.offset:
             self.index.grow(chunk.offset - self.index.scanned)

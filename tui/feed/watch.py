@@ -19,8 +19,7 @@ from tui.sources.nvml_visible import visible_uuids
 from tui.sources.proctree import environ_value, server_tree
 from tui.sources.wake import wake_ups
 
-GPU_S = 1.0
-PROCESS_S = 2.0
+MACHINE_S = 1.0
 PORT_S = 10.0  # how often a ready server's port is looked at again
 
 
@@ -57,14 +56,12 @@ class Watch:
                 tasks.create_task(self._follow_control())
             if self.log is not None:
                 tasks.create_task(self.log.run(self._pump, self._stop, self._noticed))
-            if self.target.server is not None:
-                tasks.create_task(self._poll(self._processes, PROCESS_S))
             if self._endpoints is not None:
                 source = self._endpoints
                 tasks.create_task(
                     poll_every(self._ask, self._pump, self._stop, lambda: source.wait_s(time.time(), self._starting))
                 )
-            tasks.create_task(self._poll(self._gpus, GPU_S))
+            tasks.create_task(self._poll(self._machine, MACHINE_S))
 
     def _close(self) -> None:
         if self._endpoints is not None:
@@ -91,7 +88,7 @@ class Watch:
             self._noticed(facts)
             await self._pump.push(facts)
             self.log.close()
-        for poll in (self._processes, self._ask, self._gpus):
+        for poll in (self._ask, self._machine):
             await self._pump.push(await asyncio.to_thread(poll, now))
         if self._endpoints is not None:
             self._endpoints.close()
@@ -145,6 +142,10 @@ class Watch:
             self._ended = True
             return (fact, Exited(at=now, code=None))
         return (fact,)
+
+    def _machine(self, now: float) -> Sequence[Fact]:
+        """Processes first: a child that is not known yet would be taken for a stranger on the GPU."""
+        return (*self._processes(now), *self._gpus(now))
 
     def _gpus(self, now: float) -> Sequence[Fact]:
         sample = self._place.sample(now, self._pids, host=self.target.host)

@@ -129,7 +129,9 @@ class Lifecycle:
             self._begin(fact.at, State.STARTING, Phase.IMPORTING)
 
     def _move(self, fact: Fact, phase: Phase, rank: str | None) -> None:
-        if phase is not Phase.WARMUP:
+        if phase is Phase.WARMUP:
+            self.rank_phases.clear()  # nothing grows into a named segment any more
+        else:
             self.rank_phases[rank or "TP0"] = phase
         if self.phase in (Phase.SERVING, Phase.STOPPING, Phase.ENDED) or self.phase is phase:
             return

@@ -1,0 +1,116 @@
+"""The feed of a rehearsed server: launched, watched, restarted, stopped; another carries on; one of them controls."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tui.feed.live import LiveFeed
+from tui.feed.place import RehearsalPlace, rehearsal_place
+from tui.feed.targets import of_run
+from tui.rehearsal.machine import Settings
+from tui.runs.store import RunStore
+from tui.server.stopping import kill
+from tui.snapshot import Snapshot, State
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    store = RunStore(tmp_path)
+    yield store
+    for run in store.active():
+        list(kill(run))
+
+
+@pytest.fixture
+def place(store: RunStore) -> RehearsalPlace:
+    return rehearsal_place(store, Settings(speed=600.0))
+
+
+@asynccontextmanager
+async def shown(feed: LiveFeed) -> AsyncIterator[Callable[[Callable[[Snapshot], bool]], object]]:
+    """The feed, running; gives a function that waits until a snapshot is as asked."""
+    changed = asyncio.Event()
+    running = asyncio.create_task(feed.run(lambda _: changed.set()))
+
+    async def until(asked: Callable[[Snapshot], bool]) -> Snapshot:
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                while not asked(feed.snapshot):
+                    if running.done():
+                        running.result()
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            pytest.fail(f"still {feed.snapshot.state}, {feed.snapshot.progress}, {feed.snapshot.endpoint_detail}")
+        return feed.snapshot
+
+    try:
+        yield until
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def serving(snapshot: Snapshot) -> bool:
+    return snapshot.state is State.RUNNING and snapshot.gen_tok_s is not None and snapshot.endpoint == "ready"
+
+
+async def test_launch_watch_and_stop(store: RunStore, place: RehearsalPlace, free_port: int) -> None:
+    feed = LiveFeed(place, store)
+    async with shown(feed) as until:
+        assert await feed.launch("kimi-k2.5-base", {"port": free_port}) is None
+        snapshot = await until(serving)
+        assert [rank.base for rank in snapshot.ranks] == [72.33] * 8
+        assert snapshot.rehearsal
+        assert snapshot.controlled
+        assert all(
+            sum(a.gib or 0 for a in bar.segments.values()) == pytest.approx(95.593, abs=0.01) for bar in snapshot.gpus
+        )
+        assert feed.log is not None
+        steps = [step async for step in feed.stop(5.0)]
+        assert steps[-1].startswith("Stopped")
+        ended = await until(lambda s: s.state is State.EXITED)
+        assert ended.gen_tok_s is None
+    assert store.active() == []
+
+
+async def test_a_crash_is_seen_with_the_tracebacks_of_all_ranks(
+    store: RunStore, place: RehearsalPlace, free_port: int
+) -> None:
+    feed = LiveFeed(place, store)
+    async with shown(feed) as until:
+        assert await feed.launch("kimi-k2.5-eagle3", {"port": free_port}) is None
+        snapshot = await until(lambda s: s.state is State.FAILED and s.exit_signal is not None)
+        assert len(snapshot.error_lines) >= 8
+        steps = [step async for step in feed.restart({"mem-fraction-static": 0.85, "port": free_port})]
+        assert steps[-1].startswith("Launched")
+        ready = await until(serving)
+        assert ready.fraction == 0.85
+        assert ready.kv_tokens == pytest.approx(116_707, abs=200)
+        assert all(rank.draft == 1.5 for rank in ready.ranks)
+
+
+async def test_the_next_feed_carries_on_and_control_has_one_holder(
+    store: RunStore, place: RehearsalPlace, free_port: int
+) -> None:
+    first = LiveFeed(place, store)
+    async with shown(first) as until:
+        assert await first.launch("kimi-k2.5-base", {"port": free_port}) is None
+        await until(serving)
+        (run,) = store.active()
+        second = LiveFeed(place, store, of_run(run))
+        async with shown(second) as until_second:
+            snapshot = await until_second(serving)
+            assert snapshot.run == run.name
+            assert snapshot.ready_at is not None
+            (refusal,) = [step async for step in second.stop(1.0)]
+            assert "controls this server now" in refusal
+    third = LiveFeed(place, store, of_run(run), read_only=True)
+    async with shown(third) as until_third:
+        await until_third(serving)
+        assert [step async for step in third.stop(1.0)] == ["This dashboard is read-only."]
