@@ -16,7 +16,6 @@ from tui.server import stopping
 from tui.session import Session
 from tui.snapshot import Phase, Snapshot
 
-
 PEEKED = (LoadProgress, CaptureProgress)  # bars are also told while their line is not finished
 
 
@@ -72,7 +71,9 @@ async def test_what_is_read_back_is_what_was_heard(
     read.extend(facts_of(run))
     assert snapshot_bytes(read.snapshot()) == snapshot_bytes(live.snapshot())
     assert Player(lambda: moments(run)).final() == live.snapshot()
-    assert live.snapshot().kv_tokens and live.snapshot().gpus and live.snapshot().points
+    assert live.snapshot().kv_tokens
+    assert live.snapshot().gpus
+    assert live.snapshot().points
 
     # Packed, and without the log's facts, which the log beside it keeps.
     assert recording.path_of(run.path).name == recording.PACKED
