@@ -1,0 +1,129 @@
+"""The state of a sweep on disk, so that it goes on where it was, whatever ended it."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tui.files import StoreError, read_json, store_error, write_json
+from tui.runs.benches import BenchResult, from_json
+from tui.runs.sweepplan import Case, SweepError
+
+PENDING, RUNNING, DONE, FAILED, SKIPPED = "pending", "running", "done", "failed", "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One case and what came of it. `why`: the plan's sentence of a skipped one, the verdict's of a failed one."""
+
+    case: Case
+    status: str = PENDING
+    why: str = ""
+    verdict: str | None = None
+    run: str | None = None
+    kv_tokens: int | None = None
+    free_gib: float | None = None
+    ready_s: float | None = None
+    seconds: float = 0.0
+    algorithm: str | None = None
+    results: tuple[BenchResult, ...] = ()
+
+    @property
+    def speed(self) -> float | None:
+        """Tokens per second by which trials are ranked: of the first workload."""
+        return (self.results[0].steady_tok_s or self.results[0].tok_s) if self.results else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A sweep. `asked`: what tells it from another one (cases, workloads); `spent_s`: without the time it lay still."""
+
+    name: str
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    trials: tuple[Trial, ...] = ()
+    budget_s: float | None = None
+    spent_s: float = 0.0
+    finished: bool = False
+
+    @property
+    def left(self) -> int:
+        return sum(trial.status in (PENDING, RUNNING) for trial in self.trials)
+
+    def with_trial(self, index: int, trial: Trial) -> "Sweep":
+        return replace(self, trials=(*self.trials[:index], trial, *self.trials[index + 1 :]))
+
+
+def ranked(trials: Iterable[Trial]) -> list[Trial]:
+    """The fastest first; those without a measurement after them, in their order."""
+    every = list(trials)
+    fast = [trial for trial in every if trial.speed is not None]
+    return [*sorted(fast, key=lambda trial: -(trial.speed or 0.0)), *(t for t in every if t.speed is None)]
+
+
+class SweepStore:
+    """The sweeps of one state directory, a file each."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "sweeps"
+
+    def new(self, cases: Iterable[Case], asked: Mapping[str, Any], budget_s: float | None) -> Sweep:
+        """A sweep with every case still to come. Raises StoreError."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise store_error(error, self.folder) from error
+        stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+        name = stamp if not self._path(stamp).exists() else f"{stamp}+{os.getpid()}"
+        sweep = Sweep(name=name, asked=asked, trials=tuple(Trial(case=case) for case in cases), budget_s=budget_s)
+        self.save(sweep)
+        return sweep
+
+    def save(self, sweep: Sweep) -> None:
+        """Replace its file as a whole. Raises StoreError."""
+        write_json(self._path(sweep.name), asdict(sweep))
+
+    def load(self, name: str) -> Sweep:
+        """Raises SweepError."""
+        try:
+            return _sweep(read_json(self._path(name)))
+        except FileNotFoundError as error:
+            raise SweepError(f"There is no sweep {name}; `specdeck sweep --list` names them.") from error
+        except (StoreError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SweepError(f"The sweep {name} cannot be read: {error}.") from error
+
+    def names(self) -> list[str]:
+        """Newest first."""
+        return sorted((path.stem for path in self.folder.glob("[0-9]*.json")), reverse=True)
+
+    def unfinished(self, asked: Mapping[str, Any] | None = None) -> Sweep | None:
+        """The newest that is not finished; with `asked` the newest that asked the same."""
+        for name in self.names():
+            try:
+                sweep = self.load(name)
+            except SweepError:
+                continue
+            if not sweep.finished and (asked is None or sweep.asked == asked):
+                return sweep
+        return None
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+
+def _sweep(data: Mapping[str, Any]) -> Sweep:
+    return Sweep(
+        name=str(data["name"]),
+        asked=data["asked"],
+        trials=tuple(_trial(trial) for trial in data["trials"]),
+        budget_s=data.get("budget_s"),
+        spent_s=float(data.get("spent_s", 0.0)),
+        finished=bool(data.get("finished", False)),
+    )
+
+
+def _trial(data: Mapping[str, Any]) -> Trial:
+    case = Case(data["case"]["profile"], data["case"]["knobs"])
+    results = tuple(result for row in data["results"] if (result := from_json(row)) is not None)
+    return Trial(**{**data, "case": case, "results": results})
