@@ -34,6 +34,7 @@ from tui.sglang.diagnosis.case import Case, RankMemory, Seen, When
 from tui.sglang.diagnosis.choose import choose
 from tui.sglang.diagnosis.incidents import group
 from tui.sglang.diagnosis.places import WARNINGS, dismissed_by
+from tui.sglang.diagnosis.serving import Serving
 from tui.sglang.versions import Version, parse_version
 
 UNTAGGED = "TP0"
@@ -51,6 +52,8 @@ class Doctor:
         self._gpus_total: tuple[float, ...] = ()
         self._least: Version | None = None
         self._most: Version | None = None
+        self._exited: Exited | None = None
+        self._verdict: Verdict | None = None
         self._begin()
 
     def apply(self, fact: Fact) -> None:
@@ -93,6 +96,18 @@ class Doctor:
             self._dirty = False
         return self._verdict
 
+    def conclude(self) -> Verdict | None:
+        """The verdict on a log that has ended, the state in which it leaves a serving server included."""
+        found = self.verdict()
+        if found is not None or not self.serves:
+            return found
+        return self._serving.verdict()
+
+    @property
+    def serves(self) -> bool:
+        """As far as is known the server is serving."""
+        return (self._ready or self._served) and not self._over and self._stop is None and self._exited is None
+
     def case(self) -> Case:
         """Everything the recognisers are told."""
         return Case(
@@ -124,9 +139,8 @@ class Doctor:
         self._ready = self._served = self._over = self._started = False
         self._stop: Shutdown | None = None
         self._forced: tuple[int, str] | None = None
-        self._exited: Exited | None = None
-        self._verdict: Verdict | None = None
-        self._dirty = False
+        self._serving = Serving()
+        self._exited, self._verdict, self._dirty = None, None, False
 
     def _server_args(self, fact: ServerArgs) -> None:
         """Printed once per launch: it begins a life unless this launch has said nothing else so far."""
@@ -173,6 +187,8 @@ class Doctor:
 
     def _batch(self, fact: DecodeBatch | PrefillBatch) -> None:
         self._served = True
+        if isinstance(fact, DecodeBatch):
+            self._serving.apply(fact)
         if self._seen:
             self._progress(fact)
 

@@ -7,8 +7,9 @@ rest = A - P (1 - f): P GiB free before the weights, A GiB left when the pool is
 import math
 from dataclasses import dataclass
 
-from tui.sglang.budget import GIB, ceil3
+from tui.sglang.budget import ceil3
 from tui.sglang.diagnosis.case import Case, RankMemory
+from tui.sglang.diagnosis.making import GIB
 
 # Of what the weights leave, this share goes to KV and the rest stays slack: graphs, activations and, up to 0.5.13,
 # the draft need more than KV does to begin with.

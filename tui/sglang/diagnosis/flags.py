@@ -136,7 +136,7 @@ def unresolvable(incident: Incident, case: Case) -> Verdict | None:
     trace = incident.trace
     if trace is None or trace.exception is None or incident.when not in (When.LAUNCH, When.UNKNOWN, When.RANKS):
         return None
-    if trace.exception.rsplit(".", 1)[-1] not in _TYPES or trace.head_cut and not trace.where:
+    if trace.exception.rsplit(".", 1)[-1] not in _TYPES or (trace.head_cut and not trace.where):
         return None
     inner = "\n".join(trace.where[-2:])
     ranks = _RANKS.search(trace.message) is not None

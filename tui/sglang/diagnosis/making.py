@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tui.facts import Evidence, Fix, Verdict
 from tui.sglang.diagnosis.case import Case, Incident, shorten
 
+GIB = 1 << 30
 CERTAIN, LIKELY, UNKNOWN = "certain", "likely", "unknown"
 Recogniser = Callable[[Incident, Case], Verdict | None]
 

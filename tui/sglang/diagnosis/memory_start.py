@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 from tui.facts import Evidence, Fix, Verdict
-from tui.sglang.budget import GIB
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.equation import Equation, equation
 from tui.sglang.diagnosis.fixes import raise_fraction
-from tui.sglang.diagnosis.making import LIKELY, Recogniser, count, gib, verdict, whole
+from tui.sglang.diagnosis.making import GIB, LIKELY, Recogniser, count, gib, verdict, whole
 
 _REFUSED = ("budget-refused", "not-enough-memory", "profiled-negative")
 _UNDECIDED_GIB = 0.1  # P in the log is another moment's than SGLang's own
@@ -19,8 +18,8 @@ def over_budget(incident: Incident, case: Case) -> Verdict | None:
     if not said:
         return None
     numbers: dict[str, float] = {}
-    for problem in case.incidents:
-        for part in problem.problems:
+    for other in case.incidents:
+        for part in other.problems:
             if part.code in _REFUSED:
                 numbers = {**part.numbers, **numbers}
     for problem in said:
