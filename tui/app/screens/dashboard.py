@@ -138,12 +138,12 @@ class Dashboard(Screen[None]):
         return max(3, min(14, room - 1 if room < 10 else room - 4))
 
     def _follow_log(self) -> None:
-        if self._feed.log is self._log:
-            return
-        self._log = self._feed.log
         pane = self.query_one("#log-pane")
-        if hasattr(pane, "show_log"):
+        if self._feed.log is not self._log and hasattr(pane, "show_log"):
+            self._log = self._feed.log
             pane.show_log(self._log)
+        if hasattr(pane, "refresh_log"):
+            pane.refresh_log(self._snapshot)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)

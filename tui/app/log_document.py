@@ -1,0 +1,215 @@
+"""A log as a sequence of entries to walk through from anywhere, of which only the pages in sight are ever read."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tui.app.log_blocks import HEAD, Block, find_blocks, is_copy
+from tui.app.log_filter import LineFilter
+from tui.sources.lineindex import LineIndex
+from tui.sources.lineseek import Row, rows_from
+
+PAGE = 64
+AROUND = 256  # lines read before and after a page, for tracebacks that begin or end there
+COPIES_AROUND = 1500  # lines before a traceback in which the same one is looked for
+PAGES_KEPT = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line, or a folded traceback. It takes the positions from `position` to before `end`.
+
+    `line`: its number in the index, None where the index has not come yet. `block` counts lines of the index.
+    """
+
+    position: int
+    end: int
+    line: int | None
+    text: str
+    block: Block | None = None
+    folded: bool = False
+
+
+class Document(Protocol):
+    """What the pane walks through. Positions are ascending numbers, of lines or of bytes."""
+
+    @property
+    def total(self) -> int:
+        """The position after the last."""
+        ...
+
+    def forward(self, position: int) -> Iterator[Entry]:
+        """The entries from the one that holds `position` on."""
+        ...
+
+    def backward(self, position: int) -> Iterator[Entry]:
+        """The entries that end at or before `position`, last first."""
+        ...
+
+
+class LineDocument:
+    """The lines of an index, or those that pass a filter. Tracebacks are folded unless lines are filtered by text."""
+
+    def __init__(self, index: LineIndex, passed: LineFilter | None = None, *, folding: bool = True) -> None:
+        self.index = index
+        self.passed = passed
+        self._folding = folding
+        self._turned: set[int] = set()  # first lines of the blocks that are not as they would be by themselves
+        self._copies: dict[tuple[int, str], bool] = {}
+        self._pages: OrderedDict[tuple[int, int, int], list[Entry]] = OrderedDict()
+
+    @property
+    def total(self) -> int:
+        return self.index.count if self.passed is None else len(self.passed.lines)
+
+    def turn(self, block: Block) -> None:
+        """Fold what is unfolded, and the other way round."""
+        self._turned ^= {block.first}
+        self._pages.clear()
+
+    def position_of(self, line: int) -> int | None:
+        """Position of a line of the index, None where it is not among them."""
+        if self.passed is None:
+            return line if 0 <= line < self.total else None
+        place = self.passed.position(line)
+        return place if place < self.total and self.passed.lines[place] == line else None
+
+    def entry_at(self, position: int) -> Entry | None:
+        """The entry that holds `position`."""
+        return next(self.forward(position), None)
+
+    def forward(self, position: int) -> Iterator[Entry]:
+        total = self.total
+        position = max(0, min(position, total - 1))
+        page = max(0, position // PAGE - AROUND // PAGE) if self._swallowed(position) else position // PAGE
+        while page * PAGE < total:
+            for entry in self._page(page, total):
+                if entry.end > position:
+                    yield entry
+            page += 1
+
+    def backward(self, position: int) -> Iterator[Entry]:
+        total = self.total
+        page = (min(position, total) - 1) // PAGE
+        while page >= 0:
+            for entry in reversed(self._page(page, total)):
+                if entry.end <= position:
+                    yield entry
+            page -= 1
+
+    def _swallowed(self, position: int) -> bool:
+        """Whether a folded traceback of an earlier page reaches to `position`."""
+        entries = self._page(position // PAGE, self.total)
+        return not entries or entries[0].position > position
+
+    def _page(self, page: int, total: int) -> list[Entry]:
+        first, stop = page * PAGE, min(total, (page + 1) * PAGE)
+        seen = min(total, stop + AROUND)
+        # What is at the end of the log may still be written.
+        key = (page, seen, self.index.scanned if seen == total else 0)
+        entries = self._pages.get(key)
+        if entries is None:
+            entries = self._pages[key] = self._read(first, stop, seen)
+            while len(self._pages) > PAGES_KEPT:
+                self._pages.popitem(last=False)
+        else:
+            self._pages.move_to_end(key)
+        return entries
+
+    def _read(self, first: int, stop: int, seen: int) -> list[Entry]:
+        if not self._folding:
+            return [
+                Entry(first + i, first + i + 1, line, text) for i, (line, text) in enumerate(self._lines(first, stop))
+            ]
+        start = max(0, first - AROUND)
+        lines = self._lines(start, seen)
+        texts = [text for _, text in lines]
+        entries: list[Entry] = []
+        place = start
+        for found in find_blocks(texts) if any(HEAD in text for text in texts) else []:
+            entries += _plain(lines, start, place, start + found.first)
+            entries += self._block_entries(lines, start, found)
+            place = start + found.last + 1
+        entries += _plain(lines, start, place, start + len(lines))
+        return [entry for entry in entries if first <= entry.position < stop]
+
+    def _block_entries(self, lines: list[tuple[int, str]], start: int, found: Block) -> list[Entry]:
+        block = Block(lines[found.first][0], lines[found.last][0], found.title, found.rank)
+        ended = found.last + 1 < len(lines)
+        folded = (ended and self._is_copy(block)) != (block.first in self._turned)
+        if folded:
+            return [Entry(start + found.first, start + found.last + 1, block.first, found.title, block, True)]
+        return [Entry(start + i, start + i + 1, *lines[i], block, False) for i in range(found.first, found.last + 1)]
+
+    def _is_copy(self, block: Block) -> bool:
+        key = (block.first, block.title)
+        known = self._copies.get(key)
+        if known is None:
+            start = max(0, block.first - COPIES_AROUND)
+            known = self._copies[key] = is_copy(block, self.index.read(start, block.first - start))
+        return known
+
+    def _lines(self, first: int, stop: int) -> list[tuple[int, str]]:
+        """(number, text) of the lines at these positions."""
+        if self.passed is None:
+            return list(enumerate(self.index.read(first, stop - first), first))
+        numbers = self.passed.lines[first:stop]
+        lines: list[tuple[int, str]] = []
+        i = 0
+        while i < len(numbers):
+            j = i + 1
+            while j < len(numbers) and numbers[j] == numbers[j - 1] + 1:
+                j += 1
+            texts = self.index.read(numbers[i], j - i)
+            texts += [""] * (j - i - len(texts))  # the file was cut meanwhile
+            lines += zip(numbers[i:j], texts, strict=False)
+            i = j
+        return lines
+
+
+def _plain(lines: list[tuple[int, str]], start: int, first: int, stop: int) -> list[Entry]:
+    return [Entry(i, i + 1, *lines[i - start]) for i in range(first, min(stop, start + len(lines)))]
+
+
+class ByteDocument:
+    """The file by offsets, for as long as its index is far from the end. Nothing is folded or filtered."""
+
+    def __init__(self, index: LineIndex) -> None:
+        self.index = index
+        self._size = index.size()
+
+    @property
+    def total(self) -> int:
+        return self._size
+
+    def refresh(self) -> None:
+        """See what was written since."""
+        self._size = self.index.size()
+
+    def forward(self, position: int) -> Iterator[Entry]:
+        start = max(0, position)
+        while rows := rows_from(self.index.fd, start, PAGE, self._size):
+            yield from self._entries(rows, None)
+            if len(rows) < PAGE:
+                return
+            start = rows[-1].offset
+            if rows[-1].offset == rows[0].offset:
+                return
+            rows_after = rows_from(self.index.fd, start, 2, self._size)
+            if len(rows_after) < 2:
+                return
+            start = rows_after[1].offset
+
+    def backward(self, position: int) -> Iterator[Entry]:
+        end = min(position, self._size)
+        while end > 0 and (rows := self.index.tail(PAGE, before=end)):
+            yield from reversed(self._entries(rows, end))
+            if rows[0].offset >= end:
+                return
+            end = rows[0].offset
+
+    def _entries(self, rows: list[Row], end: int | None) -> list[Entry]:
+        """The last row ends at `end`, or a byte after its beginning where that is not known."""
+        ends = [row.offset for row in rows[1:]] + [rows[-1].offset + 1 if end is None else end]
+        return [Entry(row.offset, stop, None, row.text) for row, stop in zip(rows, ends, strict=True)]
