@@ -135,7 +135,7 @@ def _clear_up(keeper: _Keeper, machine: Machine) -> None:
         if trial.status != RUNNING:
             continue
         names = [trial.run] if trial.run else []
-        for name in dict.fromkeys([*names, *machine.leftovers(trial.seconds)]):
+        for name in dict.fromkeys([*names, *machine.leftovers(trial.since or time.time())]):
             keeper.say(f"Stopping {name}, which an interrupted sweep left running.")
             machine.stop(name)
         keeper.set(index, Trial(case=trial.case))
@@ -149,15 +149,14 @@ def _case(keeper: _Keeper, index: int, trial: Trial, machine: Machine, workloads
         keeper.set(index, replace(trial, status=SKIPPED, why=plan.text))
         return
     keeper.say(f"{number}: {case.title}: launching")
-    began = keeper.now()
-    # `seconds` holds the wall time of the launch while it runs, so that --resume knows which server was ours.
-    keeper.set(index, replace(trial, status=RUNNING, run=None, seconds=time.time()))
+    began, since = keeper.now(), time.time()
+    keeper.set(index, replace(trial, status=RUNNING, run=None, since=since))
     run: str | None = None
     stopped = False
     try:
         run = machine.launch(case)
         trial = replace(trial, run=run)
-        keeper.set(index, replace(trial, status=RUNNING, seconds=time.time()))
+        keeper.set(index, replace(trial, status=RUNNING, since=since))
         found = _measured(keeper, trial, run, machine, workloads, number)
         machine.stop(run)
         stopped = True

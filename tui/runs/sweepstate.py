@@ -16,7 +16,10 @@ PENDING, RUNNING, DONE, FAILED, SKIPPED = "pending", "running", "done", "failed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One case and what came of it. `why`: the plan's sentence of a skipped one, the verdict's of a failed one."""
+    """One case and what came of it. `why`: the plan's sentence of a skipped one, the verdict's of a failed one.
+
+    `since`: Unix time at which a running one was begun, by which a server that an interrupted sweep left is known.
+    """
 
     case: Case
     status: str = PENDING
@@ -27,6 +30,7 @@ class Trial:
     free_gib: float | None = None
     ready_s: float | None = None
     seconds: float = 0.0
+    since: float | None = None
     algorithm: str | None = None
     results: tuple[BenchResult, ...] = ()
 

@@ -1,0 +1,138 @@
+"""A sweep's cases on a place: planned by the forecast, launched under the keeper, watched, benched, stopped."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from tui.commands.benching import Bench
+from tui.commands.watchedrun import ENDED, WatchedRun
+from tui.errors import SpecdeckError
+from tui.feed.place import Place
+from tui.feed.planning import Planner
+from tui.runs import summaries
+from tui.runs.benches import BenchResult, Workload
+from tui.runs.store import Run, RunStore
+from tui.runs.sweeping import Outcome, Plan
+from tui.runs.sweepplan import Case, SweepError
+from tui.server import control, stopping
+from tui.server.lock import ControlLock, Owner
+from tui.server.profiles import Profile, find, set_knobs
+from tui.snapshot import Snapshot, State
+
+_GRACE_S = 30.0
+
+
+class PlaceMachine:
+    """`tui.runs.sweeping.Machine` for a place. `say` gets what the operator should read."""
+
+    def __init__(
+        self, place: Place, store: RunStore, engine: str, timeout_s: float, say: Callable[[str], None]
+    ) -> None:
+        self._place, self._store = place, store
+        self._engine, self._timeout_s, self._say = engine, timeout_s, say
+        self._planner = Planner(place)
+        self._watched: WatchedRun | None = None
+        self._lock: ControlLock | None = None
+
+    def profile(self, case: Case) -> Profile:
+        """The profile of a case as it is launched here. Raises ProfileError."""
+        found = find(case.profile)
+        return self._place.prepare(set_knobs(found, case.knobs) if case.knobs else found)
+
+    def plan(self, case: Case) -> Plan:
+        profile = self.profile(case)
+        past = summaries.learned(self._store, profile.knobs, profile.sglang_version)
+        found = self._planner.forecast(profile, {}, Snapshot(at=0.0), past)
+        return Plan(None, "") if found is None else Plan(found.fits, found.verdict)
+
+    def launch(self, case: Case) -> str:
+        run = control.launch(self.profile(case), self._store, rehearsal=self._place.rehearsal)
+        taken = ControlLock.take(run)
+        self._lock = None if isinstance(taken, Owner) else taken
+        self._watched = WatchedRun(run, self._place)
+        return run.name
+
+    def wait(self, run: str, tick: Callable[[str], None]) -> Outcome:
+        watched = self._of(run)
+        over = watched.wait(
+            lambda shot: shot.state in (State.RUNNING, *ENDED),
+            self._timeout_s,
+            lambda shot: tick(shot.progress.phase.value),
+        )
+        if not over:
+            return _outcome(watched.snapshot, why=f"not ready after {self._timeout_s:.0f} s")
+        if watched.snapshot.state is not State.RUNNING:
+            return _outcome(watched.settle())
+        return _outcome(watched.snapshot)
+
+    def bench(self, run: str, workloads: Sequence[Workload], tick: Callable[[str], None]) -> tuple[BenchResult, ...]:
+        return Bench(self._store.load(run), self._engine, self._say, tick).run(workloads)
+
+    def stop(self, run: str) -> None:
+        found = self._store.load(run)
+        last = None
+        try:
+            for step in stopping.stop(found, _GRACE_S, "sweep", self._memory_back(found)):
+                last = step
+        finally:
+            self._close(run)
+        if last is not None and not last.ok:
+            raise SweepError(f"{run} did not leave the machine as it was: {last.text}")
+
+    def leftovers(self, since: float) -> list[str]:
+        """Its own runs only: those that were launched by this place after `since`."""
+        return [
+            run.name
+            for run in self._store.active()
+            if (run.started_at or 0.0) >= since and run.rehearsal == self._place.rehearsal
+        ]
+
+    def _close(self, run: str) -> None:
+        if self._watched is not None and self._watched.run.name == run:
+            self._watched.close()
+            self._watched = None
+        else:
+            summaries.ensure(self._store.load(run))
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _of(self, run: str) -> WatchedRun:
+        if self._watched is None or self._watched.run.name != run:
+            raise SpecdeckError(f"{run} is not watched.")
+        return self._watched
+
+    def _memory_back(self, run: Run) -> Callable[[], str | None]:
+        """Whether a process of the run still holds GPU memory: the driver takes seconds to give it back."""
+        pids = {process.pid for process in run.tree}
+        host = run.knobs.get("device") == "cpu"
+
+        def held() -> str | None:
+            if host:
+                return None
+            sample = self._place.sample(time.time(), (), host=False)
+            found = [
+                f"process {process.pid} still holds memory on GPU {gpu.index}"
+                for gpu in sample.gpus
+                for process in gpu.processes
+                if process.pid in pids
+            ]
+            return "; ".join(found) or None
+
+        return held
+
+
+def _outcome(shot: Snapshot, why: str = "") -> Outcome:
+    ready = shot.state is State.RUNNING and not why
+    ranks = [rank.free for rank in shot.ranks if rank.free is not None]
+    algorithm = shot.args.get("speculative_algorithm")
+    launched, at = shot.progress.launched_at, shot.ready_at
+    verdict = shot.verdict
+    return Outcome(
+        ready=ready,
+        verdict=verdict.kind if verdict and not ready else None,
+        why="" if ready else why or (verdict.title if verdict else shot.state_reason or shot.state.value),
+        kv_tokens=shot.kv_tokens,
+        free_gib=min(ranks) if ranks else None,
+        ready_s=max(0.0, at - launched) if at is not None and launched is not None else None,
+        algorithm=algorithm if isinstance(algorithm, str) and algorithm else None,
+    )

@@ -1,0 +1,80 @@
+"""A sweep as text: the ranked table, what it says about speculation, and how long it will take. Pure."""
+
+from collections.abc import Sequence
+
+from tui.runs.runtext import plain
+from tui.runs.sweepstate import DONE, Sweep, Trial, ranked
+from tui.sglang.economics import BatchSpeed, economies, kv_cost, turns_over
+
+
+def table_lines(sweep: Sweep) -> list[str]:
+    """The fastest first, what failed or was skipped after it, with the reason; then whether speculation pays."""
+    workloads = list(dict.fromkeys(result.workload for trial in sweep.trials for result in trial.results))
+    rows = [("", "case", "KV tokens", "free", *(f"{name} tok/s" for name in workloads), "accept", "")]
+    order = ranked(sweep.trials)
+    best = order[0].speed if order else None
+    rows += [_row(place, trial, workloads, best) for place, trial in enumerate(order, 1)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in rows
+    ]
+    return [*lines, *speculation_lines(sweep.trials)]
+
+
+def speculation_lines(trials: Sequence[Trial]) -> list[str]:
+    """The fastest case without speculation against the fastest with it."""
+    fast = [trial for trial in ranked(trials) if trial.status == DONE]
+    plain_trial = next((trial for trial in fast if trial.algorithm is None), None)
+    spec = next((trial for trial in fast if trial.algorithm is not None), None)
+    if plain_trial is None or spec is None:
+        return []
+    found = economies(_speeds(plain_trial), _speeds(spec))
+    lines = ["", f"Does speculation pay? {spec.case.title} against {plain_trial.case.title}:"]
+    lines += [f"  {one.text}" for one in found]
+    turn = turns_over(found)
+    if turn is not None:
+        lines.append(f"  It turns over at about batch {turn:.0f}.")
+    cost = kv_cost(plain_trial.kv_tokens, spec.kv_tokens)
+    return [*lines, f"  {cost}"] if cost else lines
+
+
+def _speeds(trial: Trial) -> dict[int, BatchSpeed]:
+    return {result.batch: speed for result in trial.results if (speed := result.speed) is not None}
+
+
+def _row(place: int, trial: Trial, workloads: list[str], best: float | None) -> tuple[str, ...]:
+    by_name = {result.workload: result for result in trial.results}
+    speeds = [
+        "–" if (result := by_name.get(name)) is None else f"{result.steady_tok_s or result.tok_s:.1f}"
+        for name in workloads
+    ]
+    accept = next((r.accept_len for r in trial.results if r.accept_len is not None), None)
+    last = _last(trial, best)
+    return (
+        str(place) if trial.speed is not None else "",
+        plain(trial.case.title),
+        "–" if trial.kv_tokens is None else f"{trial.kv_tokens:,}",
+        "–" if trial.free_gib is None else f"{trial.free_gib:.1f} GiB",
+        *speeds,
+        "–" if accept is None else f"{accept:.2f}",
+        plain(last),
+    )
+
+
+def _last(trial: Trial, best: float | None) -> str:
+    if trial.status != DONE:
+        kind = f"{trial.verdict}: " if trial.verdict else ""
+        return f"{trial.status}: {kind}{trial.why}" if trial.why else trial.status
+    if best and trial.speed and trial.speed < best:
+        return f"{trial.speed / best - 1:+.0%}"
+    return "best" if trial.speed else ""
+
+
+def duration(seconds: float) -> str:
+    """3725 -> "1 h 02 min"."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
