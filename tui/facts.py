@@ -321,6 +321,7 @@ class ServerProcesses(Fact):
     names: Mapping[str, str] = field(default_factory=dict)  # pid -> title; JSON keys are strings
     visible_uuids: tuple[str, ...] | None = None  # None: CUDA_VISIBLE_DEVICES unset, all of them
     rss_gib: float | None = None
+    keeper_gone: bool = False  # it was launched by a keeper that runs no more
 
 
 # ---------------------------------------------------------------------------------------------- endpoints

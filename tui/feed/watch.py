@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tui.factlines import FactLineError, load_fact
-from tui.facts import Endpoint, Exited, Fact, GpuSample, ServerReady
+from tui.facts import Endpoint, Exited, Fact, GpuSample, ServerReady, StateChange
 from tui.feed.logtask import LogTask
 from tui.feed.place import Place
 from tui.feed.pollers import Poll, poll_every
 from tui.feed.pump import Pump
 from tui.feed.targets import Target
 from tui.procid import alive
+from tui.runs.store import load_run
 from tui.server.control import mark_ready, port_is_ours
 from tui.sources.endpoints import EndpointSource
 from tui.sources.logfile import LogFollower
@@ -35,6 +37,7 @@ class Watch:
         self._pids: tuple[int, ...] = ()
         self._ready = False
         self._ended = False
+        self._stopping = False
         self._answered = False
         self._marked = False
         self._port_at = 0.0
@@ -125,6 +128,8 @@ class Watch:
         for fact in facts:
             if isinstance(fact, ServerReady):
                 self._ready = True
+            elif isinstance(fact, StateChange) and fact.state == "stopping":
+                self._stopping = True
             elif isinstance(fact, Exited):
                 self._ended = True
 
@@ -136,12 +141,20 @@ class Watch:
             return ()
         if self._visible is None and not self.target.host and self._sample is not None:
             self._visible = visible_uuids(environ_value(server.pid, "CUDA_VISIBLE_DEVICES"), self._sample.gpus)
-        fact = server_tree(server, now, self._visible)
+        keeper = self.target.run.keeper if self.target.run is not None else None
+        kept = alive(keeper)
+        fact = replace(server_tree(server, now, self._visible), keeper_gone=keeper is not None and not kept)
         self._pids = fact.pids
-        if not fact.pids and not self._ended and self.target.control is None and not alive(server):
+        if not fact.pids and not self._ended and not kept and not alive(server):
             self._ended = True
-            return (fact, Exited(at=now, code=None))
+            return (fact, self._end(now))
         return (fact,)
+
+    def _end(self, now: float) -> Exited:
+        """How it ended, where nobody is left to write it into the journal."""
+        run = self.target.run
+        told = load_run(run.path).exited if run is not None else None
+        return told or Exited(at=now, code=None, requested=self._stopping)
 
     def _machine(self, now: float) -> Sequence[Fact]:
         """Processes first: a child that is not known yet would be taken for a stranger on the GPU."""

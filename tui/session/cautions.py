@@ -99,10 +99,11 @@ class CautionFold:
     def now(self, at: float, state: State, progress: Progress) -> tuple[Caution, ...]:
         """The warnings at time `at` (Unix seconds)."""
         if state is State.STARTING:
-            return tuple(self._stalled_start(at, progress))
+            return (*self._keeper(), *self._stalled_start(at, progress))
         if state is not State.RUNNING:
             return ()
         return (
+            *self._keeper(),
             *self._standstill(at),
             *self._pool(),
             *self._retractions(at),
@@ -144,6 +145,11 @@ class CautionFold:
             known = self._moved.get(load.dp_rank)
             if known is None or known[0] != load.stamp:
                 self._moved[load.dp_rank] = (load.stamp, fact.at)
+
+    def _keeper(self) -> Iterable[Caution]:
+        if self._processes is not None and self._processes.keeper_gone and self._processes.pids:
+            text = "The keeper of this server is gone: the server goes on and can be stopped, but how it ends is lost"
+            yield Caution(kind="keeper-gone", text=text)
 
     def _stalled_start(self, at: float, progress: Progress) -> Iterable[Caution]:
         if self._grew_at is None or progress.phase not in USUAL_SILENCE_S:

@@ -165,13 +165,14 @@ class Lifecycle:
             self._enter(fact.at, State.STOPPING, Phase.STOPPING, "shutting down")
 
     def _exit(self, fact: Exited) -> None:
+        if self.exited is None:  # else the same end, told twice: by who saw it gone, and by who wrote it down
+            self._mark(fact.at, "exit")
         self.exited = fact
         clean = fact.requested or (self.ready_at is not None and fact.code == 0)
         words = f"signal {fact.signal}" if fact.signal else f"exit code {fact.code}"
         if self.ready_at is None and not fact.requested:
             words += " before it was ready"
         self._enter(fact.at, State.EXITED if clean else State.FAILED, Phase.ENDED, words)
-        self._mark(fact.at, "exit")
 
     def _enter(self, at: float, state: State, phase: Phase, reason: str) -> None:
         if phase is not self.phase:
