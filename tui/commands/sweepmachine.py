@@ -19,6 +19,8 @@ from tui.server.profiles import Profile, find, set_knobs
 from tui.snapshot import Snapshot, State
 
 _GRACE_S = 30.0
+_TOLERANCE_GIB = 0.5
+_RISE_S = 1.5
 
 
 class PlaceMachine:
@@ -32,6 +34,7 @@ class PlaceMachine:
         self._planner = Planner(place)
         self._watched: WatchedRun | None = None
         self._lock: ControlLock | None = None
+        self._free_gib: dict[str, float] = {}
 
     def profile(self, case: Case) -> Profile:
         """The profile of a case as it is launched here. Raises ProfileError."""
@@ -45,7 +48,9 @@ class PlaceMachine:
         return Plan(None, "") if found is None else Plan(found.fits, found.verdict)
 
     def launch(self, case: Case) -> str:
-        run = control.launch(self.profile(case), self._store, rehearsal=self._place.rehearsal)
+        profile = self.profile(case)
+        self._free_gib = {} if profile.knobs.get("device") == "cpu" else self._free()
+        run = control.launch(profile, self._store, rehearsal=self._place.rehearsal)
         taken = ControlLock.take(run)
         self._lock = None if isinstance(taken, Owner) else taken
         self._watched = WatchedRun(run, self._place)
@@ -102,23 +107,32 @@ class PlaceMachine:
         return self._watched
 
     def _memory_back(self, run: Run) -> Callable[[], str | None]:
-        """Whether a process of the run still holds GPU memory: the driver takes seconds to give it back."""
-        pids = {process.pid for process in run.tree}
+        """Whether the GPUs have what they had before the launch: the driver takes seconds to give back what a dead
+        process held, and tells no holder meanwhile. Of a server that another sweep launched: whether it stopped rising.
+        """
+        before = dict(self._free_gib) if self._watched is not None and self._watched.run.name == run.name else {}
         host = run.knobs.get("device") == "cpu"
+        last: dict[str, float] = {}
 
         def held() -> str | None:
             if host:
                 return None
-            sample = self._place.sample(time.time(), (), host=False)
-            found = [
-                f"process {process.pid} still holds memory on GPU {gpu.index}"
-                for gpu in sample.gpus
-                for process in gpu.processes
-                if process.pid in pids
-            ]
-            return "; ".join(found) or None
+            free = self._free()
+            if not before:
+                rose = not last or any(free[uuid] > last.get(uuid, 0.0) + _TOLERANCE_GIB for uuid in free)
+                last.update(free)
+                if rose:
+                    time.sleep(_RISE_S)
+                return "the GPUs' memory is still being given back" if rose else None
+            short = {uuid: gib - free.get(uuid, gib) for uuid, gib in before.items()}
+            most = max(short.values(), default=0.0)
+            return f"{most:.1f} GiB of GPU memory have not come back" if most > _TOLERANCE_GIB else None
 
         return held
+
+    def _free(self) -> dict[str, float]:
+        sample = self._place.sample(time.time(), (), host=False)
+        return {gpu.uuid: gpu.free_gib for gpu in sample.gpus if gpu.free_gib is not None}
 
 
 def _outcome(shot: Snapshot, why: str = "") -> Outcome:
