@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tui.errors import SpecdeckError
-from tui.sglang.bulk import sift
+from tui.sglang.bulk import interesting, sift
 from tui.sources.linetext import line_text
 
 BLOCK = 1 << 20
@@ -54,7 +54,8 @@ class LogReader:
                 held.append(block)
             for block in held:
                 for line in _whole(block):
-                    yield number, line_text(line)
+                    if _BATCH in line or interesting(line):
+                        yield number, line_text(line)
                     number += 1
             self.lines = number - 1
 
@@ -67,7 +68,12 @@ class LogReader:
             if stat.S_ISDIR(found.st_mode):
                 raise LogError(f"{path} is a directory: name the log file in it.")
             self.modified_at = found.st_mtime
-            # No read-ahead of Python's own: blocks are large already.
+            if stat.S_ISREG(found.st_mode):
+                raw = path.open("rb", buffering=0)  # blocks are large already
+                start = os.pread(raw.fileno(), 4, 0)
+                if not start.startswith((_GZIP, _ZSTD)):
+                    return cast(BinaryIO, raw)
+                raw.close()
             return _unpacked(path.open("rb"), str(path))
         except OSError as error:
             raise LogError(f"{path} cannot be read: {error.strerror}.") from None
