@@ -55,6 +55,7 @@ class SummaryFold:
         self._problem: Problem | None = None
         self._first: GpuSample | None = None
         self._loaded = False
+        self._ready = False
         self._at_ready: dict[str, float] = {}
         self._least: dict[str, float] = {}
         self._sample: GpuSample | None = None
@@ -72,7 +73,7 @@ class SummaryFold:
                 self._graph_batch = max(self._graph_batch or 0, *fact.batch_sizes)
             case ServerReady():
                 self._ranks = self._session.snapshot().ranks
-                self._at_ready = _free(self._sample)
+                self._ready = True
             case GpuSample():
                 self._gpus(fact)
             case Problem() if self._problem is None:
@@ -114,7 +115,7 @@ class SummaryFold:
             memory_gib={name: getattr(tight, name) for name in _MEMORY} if tight else {},
             graph_batch=batch,
             overhead_gib=self._overhead(tight),
-            activations_gib=self._activations(),
+            activations_gib=self._activations(about.benches),
             accept_len=totals.accept_len if totals.accept_len is not None else _mean_accept(rows),
             best_tok_s=max((b for row in rows if (b := row.best_tok_s) is not None), default=None),
             speeds=rows,
@@ -136,8 +137,9 @@ class SummaryFold:
         if self._first is None and not self._loaded:
             self._first = fact
         self._sample = fact
-        if self._at_ready:
+        if self._ready and self._life.exited is None:
             for uuid, free in _free(fact).items():
+                self._at_ready.setdefault(uuid, free)
                 self._least[uuid] = min(free, self._least.get(uuid, free))
 
     def _outcome(self, alive: bool) -> str:
@@ -159,7 +161,10 @@ class SummaryFold:
         taken = before - tight.free_before
         return taken if 0.0 <= taken < 10.0 else None
 
-    def _activations(self) -> float | None:
+    def _activations(self, benches: tuple[BenchResult, ...]) -> float | None:
+        """How far free memory fell after ready; only long prefills show how far it may."""
+        if not any(result.input_tokens > result.output_tokens for result in benches):
+            return None
         falls = [self._at_ready[uuid] - least for uuid, least in self._least.items() if uuid in self._at_ready]
         return max(0.0, *falls) if falls else None
 
