@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tui.commands.status import look_at_target
 from tui.feed.live import LiveFeed
 from tui.feed.place import RehearsalPlace, rehearsal_place
 from tui.feed.targets import of_run
@@ -77,6 +78,11 @@ async def test_launch_watch_and_stop(store: RunStore, place: RehearsalPlace, fre
         ended = await until(lambda s: s.state is State.EXITED)
         assert ended.gen_tok_s is None
     assert store.active() == []
+    run = store.latest()
+    assert run is not None
+    later = await look_at_target(of_run(run), place)
+    assert (later.state, later.ready_at is not None) == (State.EXITED, True)
+    assert run.facts.with_suffix(".jsonl.gz").exists() or run.facts.exists()
 
 
 async def test_a_crash_is_seen_with_the_tracebacks_of_all_ranks(

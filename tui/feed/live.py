@@ -16,8 +16,11 @@ from tui.feed.pump import Pump
 from tui.feed.targets import Target, nothing, of_run
 from tui.feed.watch import Watch
 from tui.port import FlagInfo, LogView, ProfileChoice
+from tui.runs.recorder import Recorder
 from tui.runs.store import Run, RunStore
+from tui.runs.summaries import expectation, learned
 from tui.server import control, stopping
+from tui.server.commandline import merge_knobs
 from tui.server.lock import ControlLock, Owner
 from tui.server.profiles import Profile, available, find, set_knobs
 from tui.snapshot import Snapshot
@@ -40,6 +43,7 @@ class LiveFeed:
         self._switched = asyncio.Event()
         self._planner = Planner(place)
         self._lock: ControlLock | None = None
+        self._tick: Callable[[], None] | None = None
         self.greeting = ""  # said on the screen when it opens
         self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
 
@@ -70,6 +74,7 @@ class LiveFeed:
 
     async def _watch_target(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         assert self._pump is not None
+        recorder = await self._begin_recording(self._pump)
         self._watch = Watch(self._target, self.place, self._pump)
         watching = asyncio.create_task(self._watch.run())
         drawing = asyncio.create_task(self._draw(self._pump, on_snapshot))
@@ -86,6 +91,23 @@ class LiveFeed:
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(drawing, switching, return_exceptions=True)
                 await watching
+            await self._pump.record_to(None)
+            if recorder is not None:
+                await asyncio.to_thread(recorder.close)
+
+    async def _begin_recording(self, pump: Pump) -> Recorder | None:
+        """A run is recorded while it is watched; what earlier runs of its profile took is told first."""
+        run = self._target.run
+        if run is None:
+            return None
+        recorder = Recorder(run.path)
+        await pump.record_to(recorder.record)
+        if run.ready_at is None and run.exited is None:
+            expected = await asyncio.to_thread(expectation, self._store, run.profile)
+            if expected is not None:
+                await pump.push([expected])
+        self._tick = recorder.tick
+        return recorder
 
     async def _draw(self, pump: Pump, on_snapshot: Callable[[Snapshot], None]) -> None:
         while True:
@@ -96,6 +118,8 @@ class LiveFeed:
                 await asyncio.wait_for(pump.urgent.wait(), QUIET_S)
                 await asyncio.sleep(SOON_S)
             pump.urgent.clear()
+            if self._tick is not None:
+                await pump.call(self._tick)
 
     def _switch(self, target: Target) -> None:
         self._target = target
@@ -125,12 +149,17 @@ class LiveFeed:
         profile = self._profile()
         if profile is None:
             return None
-        return await asyncio.to_thread(self._planner.forecast, profile, knobs, self.snapshot)
+        return await asyncio.to_thread(self._plan, profile, knobs)
 
     async def forecast_launch(self, name: str) -> PlannedForecast | None:
         """What launching a profile would do."""
         profile = await asyncio.to_thread(find, name)
-        return await asyncio.to_thread(self._planner.forecast, profile, {}, self.snapshot)
+        return await asyncio.to_thread(self._plan, profile, {})
+
+    def _plan(self, profile: Profile, knobs: Mapping[str, Any]) -> PlannedForecast | None:
+        version = self.snapshot.sglang_version or profile.sglang_version
+        past = learned(self._store, merge_knobs(profile.knobs, knobs), version)
+        return self._planner.forecast(profile, knobs, self.snapshot, past)
 
     # ---- control
 

@@ -48,6 +48,7 @@ class LogTask:
                             self.caught_up.set()
                             break
         finally:
+            self.caught_up.set()  # whoever waits for it waits no longer
             self.close()
 
     def read_all(self) -> list[Fact]:

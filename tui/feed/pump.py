@@ -58,9 +58,17 @@ class Pump:
         """The state after everything that was pushed before."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._session.snapshot, now)
 
-    def record_to(self, record: Record | None) -> None:
+    async def call(self, work: Callable[[], None]) -> None:
+        """Run `work` on the folding thread, between two batches."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def record_to(self, record: Record | None) -> None:
         """Record from the next batch on; None stops recording."""
-        self._record = record
+
+        def change() -> None:
+            self._record = record
+
+        await self.call(change)
 
     def close(self) -> None:
         """Let the thread go once it has folded what it was given."""

@@ -1,15 +1,16 @@
 """One target, watched: its log, its keeper's journal, its processes, its endpoints and the machine's memory."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.factlines import FactLineError, load_fact
-from tui.facts import Endpoint, Exited, Fact, GpuSample, ServerReady, StateChange
+from tui.facts import Endpoint, Exited, Fact, GpuSample, Launched, ServerReady, StateChange
 from tui.feed.logtask import LogTask
 from tui.feed.place import Place
-from tui.feed.pollers import Poll, poll_every
+from tui.feed.pollers import poll_every
 from tui.feed.pump import Pump
 from tui.feed.targets import Target
 from tui.procid import alive
@@ -44,31 +45,23 @@ class Watch:
         self._visible: tuple[str, ...] | None = None
         self._sample: GpuSample | None = None
         self._endpoints = EndpointSource(target.url, target.api_key) if target.url else None
+        self._journal = LogFollower(target.control) if target.control is not None else None
+        self._later: list[Fact] = []
 
     async def run(self) -> None:
         """Until `stop()`; a source that fails is a fact, never an exception, so what escapes here is a defect."""
         try:
-            await self._pump.push(self.target.facts)
-            await self._run_tasks()
+            await self._begin()
+            async with asyncio.TaskGroup() as tasks:
+                if self.log is not None:
+                    tasks.create_task(self.log.run(self._pump, self._stop, self._noticed))
+                if self._journal is not None:
+                    tasks.create_task(self._follow_journal(self._journal))
+                if self._endpoints is not None:
+                    tasks.create_task(poll_every(self._ask, self._pump, self._stop, self._next_question_s))
+                tasks.create_task(poll_every(self._machine, self._pump, self._stop, lambda: MACHINE_S))
         finally:
             self._close()
-
-    async def _run_tasks(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            if self.target.control is not None:
-                tasks.create_task(self._follow_control())
-            if self.log is not None:
-                tasks.create_task(self.log.run(self._pump, self._stop, self._noticed))
-            if self._endpoints is not None:
-                source = self._endpoints
-                tasks.create_task(
-                    poll_every(self._ask, self._pump, self._stop, lambda: source.wait_s(time.time(), self._starting))
-                )
-            tasks.create_task(self._poll(self._machine, MACHINE_S))
-
-    def _close(self) -> None:
-        if self._endpoints is not None:
-            self._endpoints.close()
 
     def stop(self) -> None:
         """End every task; files and connections are closed."""
@@ -76,51 +69,55 @@ class Watch:
 
     async def first_look(self) -> None:
         """One look at everything, for a snapshot without a screen."""
-        now = time.time()
+        try:
+            await self._begin()
+            if self.log is not None:
+                facts = await asyncio.to_thread(self.log.read_all)
+                self._noticed(facts)
+                await self._pump.push(facts)
+                self.log.close()
+            await self._pump.push(self._later)
+            for poll in (self._ask, self._machine):
+                await self._pump.push(await asyncio.to_thread(poll, time.time()))
+        finally:
+            self._close()
+
+    async def _begin(self) -> None:
+        """The launch comes first of all, and what the journal tells after it waits for the log to be read: ready, then
+        the exit, as it was."""
         await self._pump.push(self.target.facts)
-        if self.target.control is not None:
-            follower = LogFollower(self.target.control)
-            while True:
-                chunk = await asyncio.to_thread(follower.poll)
-                await self._pump.push(self._journal(line.text for line in chunk.lines))
-                if not chunk.more:
-                    break
-            follower.close()
-        if self.log is not None:
-            facts = await asyncio.to_thread(self.log.read_all)
-            self._noticed(facts)
-            await self._pump.push(facts)
-            self.log.close()
-        for poll in (self._ask, self._machine):
-            await self._pump.push(await asyncio.to_thread(poll, now))
+        if self._journal is not None:
+            told = await asyncio.to_thread(self._read_journal, self._journal)
+            launched = sum(isinstance(fact, Launched) for fact in told[:1])
+            await self._pump.push(told[:launched])
+            self._later = told[launched:]
+
+    def _close(self) -> None:
         if self._endpoints is not None:
             self._endpoints.close()
-        self._close()
-
-    async def _poll(self, poll: Poll, seconds: float) -> None:
-        await poll_every(poll, self._pump, self._stop, lambda: seconds)
+        if self._journal is not None:
+            self._journal.close()
 
     # ---- the keeper's journal
 
-    async def _follow_control(self) -> None:
-        assert self.target.control is not None
-        follower = LogFollower(self.target.control)
-        try:
-            async for _ in wake_ups(self.target.control, self._stop):
-                chunk = await asyncio.to_thread(follower.poll)
-                await self._pump.push(self._journal(line.text for line in chunk.lines))
-        finally:
-            follower.close()
+    async def _follow_journal(self, journal: LogFollower) -> None:
+        if self.log is not None:
+            await self.log.caught_up.wait()
+        await self._pump.push(self._later)
+        async for _ in wake_ups(journal.path, self._stop):
+            await self._pump.push(await asyncio.to_thread(self._read_journal, journal))
 
-    def _journal(self, lines: Iterable[str]) -> list[Fact]:
+    def _read_journal(self, journal: LogFollower) -> list[Fact]:
         facts: list[Fact] = []
-        for line in lines:
-            try:
-                fact = load_fact(line)
-            except FactLineError:
-                continue  # a line that was cut when the disk was full; the ones after it hold
-            if fact is not None:
-                facts.append(fact)
+        more = True
+        while more:
+            chunk = journal.poll()
+            more = chunk.more
+            for line in chunk.lines:
+                with contextlib.suppress(FactLineError):  # cut when the disk was full; the lines after it hold
+                    fact = load_fact(line.text)
+                    if fact is not None:
+                        facts.append(fact)
         self._noticed(facts)
         return facts
 
@@ -177,6 +174,9 @@ class Watch:
     def _starting(self) -> bool:
         """Until it has answered once the port is asked often: a launch's first answer is what everybody waits for."""
         return self.target.server is not None and not self._answered
+
+    def _next_question_s(self) -> float:
+        return self._endpoints.wait_s(time.time(), self._starting) if self._endpoints is not None else MACHINE_S
 
     def _foreign(self, now: float) -> Endpoint | None:
         """A port that another process listens on: whatever it answers is not this server's word."""
