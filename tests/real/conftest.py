@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import layout
+import product
 import serving
 
 
@@ -61,3 +62,10 @@ def launch(
 def load() -> Callable[[str, int, int], None]:
     """`load(base_url, n, max_tokens)` sends n requests at once, waits for them, and fails unless all get 200."""
     return serving.load
+
+
+@pytest.fixture
+def deck(sglang_venv: Path, models: Path, tmp_path: Path) -> Iterator[product.Specdeck]:
+    """specdeck in a state directory of its own; whatever it has started is ended afterwards."""
+    with product.Specdeck(tmp_path / "state") as found:
+        yield found
