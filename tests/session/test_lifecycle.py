@@ -15,6 +15,7 @@ from tui.facts import (
     Launched,
     LoadProgress,
     PoolSummary,
+    Problem,
     ServerArgs,
     ServerReady,
     Shutdown,
@@ -146,3 +147,11 @@ def test_of_a_log_alone_the_last_line_tells_the_end():
     failed = fold(log, *OLD_ORDER[1:4], last).snapshot()
     assert (failed.state, failed.state_reason) == (State.FAILED, "ended before it was ready")
     assert fold(LAUNCH, ServerReady(at=1, line=1), last).snapshot().state is State.STOPPING
+
+
+def test_a_log_whose_process_nobody_watches_tells_the_death_by_its_own_words():
+    refused = Problem(at=1, line=1, code="bad-flag", text="error: unrecognized arguments: --x")
+    snapshot = fold(Attached(at=0, target="a.log"), refused).snapshot()
+    assert (snapshot.state, snapshot.state_reason) == (State.FAILED, "its command line was refused")
+    # A keeper watches a launched server: its word about the exit comes, and counts.
+    assert fold(LAUNCH, refused).snapshot().state is State.STARTING

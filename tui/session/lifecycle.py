@@ -14,10 +14,12 @@ from tui.facts import (
     Launched,
     LoadProgress,
     PoolSummary,
+    Problem,
     ServerArgs,
     ServerReady,
     Shutdown,
     StateChange,
+    Traceback,
     WeightsBegin,
     WeightsEnd,
 )
@@ -25,6 +27,18 @@ from tui.snapshot import Phase, PlotMark, Progress, State
 
 ENDED = (State.EXITED, State.FAILED, State.STOPPED)
 MOST_MARKS = 200
+BEFORE_RANKS = (Phase.NONE, Phase.IMPORTING)
+# Lines after which no server is left, for logs that nobody saw being written.
+DEATHS = {
+    "sigquit": "a process of it failed",
+    "rank-died": "a scheduler died while it was starting",
+    "rank-dead": "a scheduler is dead",
+    "subprocess-crashed": "a process of it crashed",
+    "process-terminated": "a scheduler or the DP controller ended",
+    "init-failed": "initialisation failed",
+    "shell-killed": "it was killed",
+    "bad-flag": "its command line was refused",
+}
 
 
 class Lifecycle:
@@ -85,6 +99,10 @@ class Lifecycle:
                 self._answer(fact)
             case Shutdown():
                 self._shut_down(fact)
+            case Problem() if self._only_log and fact.code in DEATHS:
+                self.died(fact.at, DEATHS[fact.code])
+            case Traceback() if self._only_log and fact.rank is None and self.phase in BEFORE_RANKS:
+                self.died(fact.at, "it raised an exception while it was starting")
             case StateChange():
                 self._enter(fact.at, State(fact.state), self.phase, fact.reason)
             case Exited():
