@@ -176,10 +176,10 @@ class Lifecycle:
     def _shut_down(self, fact: Shutdown) -> None:
         """SGLang's last line in every end is `kill_process_tree called` (since 0.5.13): then only reaping is left."""
         if self._only_log and "kill_process_tree" in fact.text and self.state not in ENDED:
-            ended = State.EXITED if self.ready_at is not None else State.FAILED
-            words = "" if self.ready_at is not None else "ended before it was ready"
+            served = self.phase in (Phase.SERVING, Phase.STOPPING)
+            ended, words = (State.EXITED, "") if served else (State.FAILED, "ended before it was ready")
             self._enter(fact.at, ended, Phase.ENDED, words)
-        elif self.state in (State.RUNNING, State.STARTING):
+        elif self.state in (State.RUNNING, State.STARTING) or (self._only_log and self.state is State.UNKNOWN):
             self._enter(fact.at, State.STOPPING, Phase.STOPPING, "shutting down")
 
     def _exit(self, fact: Exited) -> None:
