@@ -5,6 +5,7 @@ from typing import Any
 
 from tui.facts import (
     Attached,
+    CaptureProgress,
     DecodeBatch,
     DistributedInit,
     Exited,
@@ -15,6 +16,7 @@ from tui.facts import (
     HttpListening,
     KvPool,
     Launched,
+    LoadProgress,
     PoolEnd,
     PoolSummary,
     PrefillBatch,
@@ -198,8 +200,22 @@ class Doctor:
         if len(left) != len(self._seen):
             self._seen, self._dirty = left, True
 
+    def _bar(self, rank: str | None, when: When, draft: When) -> None:
+        """A progress bar, which carries no rank: it tells the moment where no other line did."""
+        if self._ready or any(moment not in (When.LAUNCH, When.RANKS) for moment in self._when.values()):
+            return
+        again = any(memory.base is not None for memory in self._memory.values())
+        for key in list(self._when) or [rank or UNTAGGED]:
+            self._when[key] = draft if again else when
+
     def _start_up(self, fact: Fact) -> None:
         match fact:
+            case CaptureProgress():
+                self._bar(fact.rank, When.CAPTURE, When.CAPTURE)
+                return
+            case LoadProgress():
+                self._bar(fact.rank, When.LOAD, When.DRAFT_LOAD)
+                return
             case DistributedInit() if not fact.done:
                 if self._over:
                     self._begin()

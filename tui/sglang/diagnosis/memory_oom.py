@@ -6,7 +6,7 @@ from tui.facts import Fix, Problem, Verdict
 from tui.sglang.diagnosis.case import Case, Incident, When
 from tui.sglang.diagnosis.equation import Equation, equation
 from tui.sglang.diagnosis.fixes import FRACTION, lower_cap, lower_fraction, smaller_chunk, smaller_graphs
-from tui.sglang.diagnosis.making import LIKELY, Recogniser, gib, verdict, whole
+from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, Recogniser, gib, verdict, whole
 
 _DRAFT_FRAMES = re.compile(r"eagle_worker|draft_worker|standalone_worker|multi_layer_eagle|dflash_worker|draft_runner")
 _CAPTURE_FRAMES = re.compile(
@@ -47,6 +47,8 @@ def moment(incident: Incident, case: Case) -> tuple[When, bool]:
     ):
         if pattern.search(frames):
             second = incident.when in (When.DRAFT_LOAD, When.DRAFT_POOL)
+            if when is When.LOAD and incident.when in (When.POOL, When.WORKSPACE, When.CAPTURE):
+                second = True  # the target is in: weights that are loaded now are the draft's
             return (of_draft if draft or second else when), draft or second
     when = incident.when
     if when is When.POOL and not case.speculative:
@@ -184,12 +186,25 @@ class _Oom:
 
     def somewhere(self, draft: bool) -> Verdict:
         """The log does not show what was going on: the kind is a guess and is called one."""
-        kind, what = ("draft-oom", "the draft was set up") if draft else ("runtime-oom", "something ran on the GPU")
-        if self.incident.when in (When.LAUNCH, When.RANKS):
-            kind, what = "load-oom", "the ranks were set up, before the weights"
-        why = "The log does not show at which step; before ready look at weights and graphs, afterwards at the prefill "
-        why += "chunk. More memory outside the fraction helps in most of these cases."
-        return self._verdict(kind, f"GPU memory ran out while {what}", why, self._fraction(), sure=False)
+        total, free = self.numbers.get("total_gib"), self.numbers.get("free_gib")
+        early = self.incident.when in (When.LAUNCH, When.RANKS)
+        if early and total and free is not None and free < 0.5 * total:
+            why = f"Before the weights only {gib(free)} of {gib(total)} was free: somebody else holds the rest."
+            return self._verdict("gpu-shared", "The GPU was already in use when the ranks were set up", why, sure=False)
+        what = " while the draft was set up" if draft else ""
+        return verdict(
+            "unknown",
+            self.incident,
+            "cuda-oom",
+            "gpu-workspace",
+            "triton-error",
+            title=f"GPU memory ran out{what}; the log does not show at which step",
+            why=f"{self.facts} What to change depends on the step: before the pool it is the checkpoint, during graph "
+            "capture the fraction is too high or the graphs too many, while serving also the prefill chunk. Get the "
+            "lines before this one.",
+            confidence=UNKNOWN,
+            numbers=self.numbers,
+        )
 
 
 def _no_prefill_graphs(case: Case) -> Fix:
