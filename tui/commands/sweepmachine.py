@@ -142,6 +142,7 @@ def _outcome(shot: Snapshot, why: str = "") -> Outcome:
     launched, at = shot.progress.launched_at, shot.ready_at
     verdict = shot.verdict
     return Outcome(
+        fraction=shot.fraction,
         ready=ready,
         verdict=verdict.kind if verdict and not ready else None,
         why="" if ready else why or (verdict.title if verdict else shot.state_reason or shot.state.value),

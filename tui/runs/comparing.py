@@ -55,7 +55,7 @@ def compare(runs: Sequence[Summary]) -> Comparison:
         ready=_ready(runs),
         economy=found,
         turns_over=turns_over(found),
-        kv=kv_cost(plain.kv_tokens, spec.kv_tokens) if plain and spec else "",
+        kv=kv_cost(plain.kv_tokens, spec.kv_tokens, plain.fraction, spec.fraction) if plain and spec else "",
     )
 
 

@@ -30,6 +30,7 @@ class Outcome:
     free_gib: float | None = None
     ready_s: float | None = None
     algorithm: str | None = None
+    fraction: float | None = None
 
 
 class Machine(Protocol):
@@ -180,6 +181,7 @@ def _measured(
         free_gib=outcome.free_gib,
         ready_s=outcome.ready_s,
         algorithm=outcome.algorithm,
+        fraction=outcome.fraction,
     )
     if not outcome.ready:
         return replace(trial, status=FAILED, verdict=outcome.verdict, why=outcome.why)

@@ -32,6 +32,7 @@ class Trial:
     seconds: float = 0.0
     since: float | None = None
     algorithm: str | None = None
+    fraction: float | None = None
     results: tuple[BenchResult, ...] = ()
 
     @property

@@ -97,10 +97,23 @@ def turns_over(found: Iterable[Economy]) -> float | None:
     return None
 
 
-def kv_cost(plain_tokens: int | None, spec_tokens: int | None) -> str:
-    """What speculation took from the KV cache, in a sentence; "" when one is not known."""
+def kv_cost(
+    plain_tokens: int | None,
+    spec_tokens: int | None,
+    plain_fraction: float | None = None,
+    spec_fraction: float | None = None,
+) -> str:
+    """What speculation took from the KV cache, in a sentence; "" when one is not known.
+
+    With another memory fraction the pools differ for that reason, which is said instead.
+    """
     if plain_tokens is None or spec_tokens is None or plain_tokens <= 0:
         return ""
+    if plain_fraction is not None and spec_fraction is not None and abs(plain_fraction - spec_fraction) > 0.0005:
+        return (
+            f"KV tokens: {spec_tokens:,} at a fraction of {spec_fraction:g} with, {plain_tokens:,} at "
+            f"{plain_fraction:g} without speculation; what it cost shows at equal fractions only."
+        )
     lost = plain_tokens - spec_tokens
     if lost <= 0:
         return f"Speculation cost no KV tokens: {spec_tokens:,} against {plain_tokens:,} without."
