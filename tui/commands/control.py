@@ -33,7 +33,9 @@ def take(run: Run) -> ControlLock:
     """The right to control a run, until it is released. Raises SpecdeckError when a dashboard has it."""
     taken = ControlLock.take(run)
     if isinstance(taken, Owner):
-        raise SpecdeckError(f"{taken} controls this server now: do it from there, or leave that dashboard first.")
+        raise SpecdeckError(
+            f"{taken} controls this server now: do it from there or leave that dashboard, or use `stop --force`."
+        )
     return taken
 
 

@@ -34,9 +34,9 @@ def run(options: argparse.Namespace) -> int:
         return 2
     profile = place.prepare(control.profile_of(found))
     with take(found):
-        back = memory_back(place, found)
+        memory = memory_back(place, found)
         steps = control.restart(
-            found, profile, store, changes, grace_s=options.grace, memory_back=back, rehearsal=place.rehearsal
+            found, profile, store, changes, grace_s=options.grace, memory_back=memory, rehearsal=place.rehearsal
         )
         last = tell(steps, options.json)
     new: Run | None = last.run if last is not None and last.ok else None
@@ -48,13 +48,16 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json({"run": new.name, "url": new.url})
         return 0
-    snapshot = wait_ready(new, place, options.timeout, options.json)
+    now = snapshot = wait_ready(new, place, options.timeout, options.json)
     if snapshot.state is not State.RUNNING and options.or_back:
         ready = control.last_ready(store, new)
         if ready is not None:
-            print(f"{new.name} failed; going back to {ready.name}.")
-            new = control.launch(place.prepare(control.profile_of(ready)), store, rehearsal=place.rehearsal)
-            wait_ready(new, place, options.timeout, options.json)
+            if not options.json:
+                print(f"{new.name} failed; going back to {ready.name}.")
+            back = control.launch(place.prepare(control.profile_of(ready)), store, rehearsal=place.rehearsal)
+            now = wait_ready(back, place, options.timeout, options.json)
+            if not options.json:
+                print(f"{back.name}: {now.state}.")
     if options.json:
-        print_json(snapshot_json(snapshot))
+        print_json(snapshot_json(now))
     return 0 if snapshot.state is State.RUNNING else 1

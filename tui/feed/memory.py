@@ -11,13 +11,16 @@ from tui.runs.store import Run
 DRIVER_GIB = 1.0
 
 
-def memory_back(place: Place, run: Run) -> Callable[[], str | None]:
-    """A function that tells in a sentence who holds memory of a run's server; None when it is all back."""
+def memory_back(place: Place, run: Run) -> Callable[[], str | None] | None:
+    """A function that tells in a sentence who holds memory of a run's server, None when it is all back.
+
+    None for a server on the CPU: the kernel takes a dead process's memory back at once.
+    """
+    if run.knobs.get("device") == "cpu":
+        return None
     pids = {process.pid for process in run.tree}
 
     def held() -> str | None:
-        if run.knobs.get("device") == "cpu":
-            return None  # the kernel takes a dead process's memory back at once
         gpus = place.sample(time.time(), (), host=False).gpus
         return "; ".join(word for gpu in gpus for word in _holders(gpu, pids)) or None
 
