@@ -30,8 +30,10 @@ def find_blocks(texts: Sequence[str]) -> list[Block]:
     while place < len(texts):
         block = _block(texts, place) if HEAD in texts[place] else None
         if block is not None:
-            blocks.append(block)
             place = block.last
+            while place + 1 < len(texts) and not texts[place + 1].strip():  # the empty line that ends the record
+                place += 1
+            blocks.append(Block(block.first, place, block.title, block.rank))
         place += 1
     return blocks
 

@@ -189,17 +189,12 @@ class ByteDocument:
 
     def forward(self, position: int) -> Iterator[Entry]:
         start = max(0, position)
-        while rows := rows_from(self.index.fd, start, PAGE, self._size):
-            yield from self._entries(rows, None)
-            if len(rows) < PAGE:
+        while rows := rows_from(self.index.fd, start, PAGE + 1, self._size):
+            if len(rows) <= PAGE:
+                yield from self._entries(rows, self._size)
                 return
-            start = rows[-1].offset
-            if rows[-1].offset == rows[0].offset:
-                return
-            rows_after = rows_from(self.index.fd, start, 2, self._size)
-            if len(rows_after) < 2:
-                return
-            start = rows_after[1].offset
+            start = rows.pop().offset
+            yield from self._entries(rows, start)
 
     def backward(self, position: int) -> Iterator[Entry]:
         end = min(position, self._size)
@@ -209,7 +204,7 @@ class ByteDocument:
                 return
             end = rows[0].offset
 
-    def _entries(self, rows: list[Row], end: int | None) -> list[Entry]:
-        """The last row ends at `end`, or a byte after its beginning where that is not known."""
-        ends = [row.offset for row in rows[1:]] + [rows[-1].offset + 1 if end is None else end]
+    def _entries(self, rows: list[Row], end: int) -> list[Entry]:
+        """The last row ends at `end`."""
+        ends = [row.offset for row in rows[1:]] + [end]
         return [Entry(row.offset, stop, None, row.text) for row, stop in zip(rows, ends, strict=True)]

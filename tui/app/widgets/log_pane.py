@@ -140,7 +140,8 @@ class LogPane(Canvas, can_focus=True):
         self._open(index)
         if top is None or not self._go_on_at(top, cursor):
             self.action_bottom()
-        self._count_left = index.count
+        self._count_left, self._shown_lines = index.count, self._lines_total()
+        self.redraw()
 
     def _go_on_at(self, top: int, cursor: int | None) -> bool:
         document = self._document

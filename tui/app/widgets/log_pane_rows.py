@@ -41,7 +41,7 @@ def height_of(entry: Entry, look: Look) -> int:
 def row_line(placed: Placed, look: Look, here: bool) -> Line:
     """One row; `here`: the cursor is on it."""
     entry, row = placed.entry, placed.row
-    line: Line = [(look.glyphs.cursor if here and row == 0 else " ", "key")]
+    line: Line = [(look.glyphs.cursor, "key") if here and row == 0 else (" ", "plain")]
     if look.gutter:
         number = "" if entry.line is None or row else str(look.lines_before + entry.line + 1)
         line.append((number.rjust(look.gutter - 1) + " ", "faint"))
