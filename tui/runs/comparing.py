@@ -96,7 +96,10 @@ def text_lines(found: Comparison, width: int = 80, ascii_only: bool = False) -> 
     lines += [f"  KV tokens {tokens}", "", "Throughput:"]
     lines += [f"  {one.text}" for one in found.speeds] or ["  Nothing was measured in either run."]
     if found.economy:
-        lines += ["", "Speculation:", *(f"  {one.text}" for one in found.economy)]
+        both = [one for one in found.economy if one.speed_up is not None]
+        lines += ["", "Speculation:", *(f"  {one.text}" for one in both)]
+        if not both:
+            lines.append("  No batch size was served both with and without it.")
         if found.turns_over is not None:
             lines.append(f"  It turns over at about batch {found.turns_over:.0f}.")
         if found.kv:

@@ -1,0 +1,120 @@
+"""The history: rows, order, what the operator adds, what is damaged, what is removed."""
+
+import json
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tui.facts import Exited
+from tui.procid import process_id
+from tui.runs import listing, summaries
+from tui.runs.runtext import plain, run_lines, table_lines
+from tui.runs.store import Run, RunStore, process_json
+
+Make = Callable[..., Run]
+AT = 1_800_000_000.0
+
+
+def names(rows: list[listing.Row]) -> list[str]:
+    return [row.name for row in rows]
+
+
+def test_rows_are_made_of_what_is_there(made: Make, store: RunStore) -> None:
+    first = made(at=AT, knobs={"cuda-graph-max-bs": 512})
+    second = made(at=AT + 600, knobs={"cuda-graph-max-bs": 128}, exited=Exited(at=AT + 660, code=1))
+    other = made("llama", at=AT + 300, knobs={"tp-size": 1})
+    table = listing.rows(store)
+    assert names(table) == [second.name, other.name, first.name]
+    assert [row.outcome for row in table] == ["failed to start", "stopped before ready", "stopped before ready"]
+    assert table[0].change == "cuda-graph-max-bs 512 -> 128"
+    assert table[0].summary is not None
+    assert table[0].summary.previous == first.name
+    assert table[1].change == ""
+    assert summaries.load(first.path) is not None  # kept, so that the next list is quick
+
+
+def test_a_damaged_folder_is_shown_and_the_others_work(made: Make, store: RunStore) -> None:
+    good, no_command, garbage = made(at=AT), made(at=AT + 60), made(at=AT + 120)
+    half = made(at=AT + 180)
+    listing.rows(store)  # all of them have summaries
+    (no_command.path / "command.json").unlink()
+    (garbage.path / "command.json").write_text("{")
+    (garbage.path / "summary.json").write_text("[1]")
+    (half.path / "summary.json").write_text('{"run": 3, "speeds": 7}')
+    table = listing.rows(store)
+    by_name = {row.name: row for row in table}
+    assert by_name[good.name].outcome == "stopped before ready"
+    assert by_name[no_command.name].outcome == "damaged"
+    assert by_name[garbage.name].outcome == "damaged"
+    assert by_name[half.name].outcome == "stopped before ready"
+    lines = table_lines(table)
+    assert len(lines) == 5
+    assert "command.json is missing" in "\n".join(lines)
+
+
+def test_sorting_puts_the_baseline_first_and_the_unknown_last(made: Make, store: RunStore) -> None:
+    runs = [made(at=AT + 60 * i) for i in range(4)]
+    for run, tokens in zip(runs, (500, None, 900, 100), strict=True):
+        summary = summaries.ensure(run)
+        data = json.loads(run.summary.read_text())
+        data["kv_tokens"] = tokens
+        run.summary.write_text(json.dumps(data))
+        assert summary is not None
+    table = listing.rows(store)
+    assert names(listing.sort(table, "tokens")) == [runs[i].name for i in (2, 0, 3, 1)]
+    assert names(listing.sort(table, "time", reverse=True)) == [run.name for run in runs]
+    listing.pin(runs[3], store)
+    assert names(listing.sort(listing.rows(store), "tokens"))[0] == runs[3].name
+    listing.pin(runs[0], store)
+    assert [row.name for row in listing.rows(store) if row.notes.baseline] == [runs[0].name]
+    pinned = listing.baseline(store)
+    assert pinned is not None
+    assert pinned.run == runs[0].name
+    listing.unpin(runs[0])
+    assert listing.baseline(store) is None
+    for key in listing.SORTS:
+        assert len(listing.sort(table, key)) == 4
+
+
+def test_filtering_by_words(made: Make, store: RunStore) -> None:
+    a = made("kimi", at=AT, knobs={"speculative-algorithm": "EAGLE3"})
+    b = made("llama", at=AT + 60)
+    listing.annotate(b, "The GOOD one")
+    table = listing.rows(store)
+    assert names(listing.matching(table, "eagle3 kimi")) == [a.name]
+    assert names(listing.matching(table, "good")) == [b.name]
+    assert names(listing.matching(table, "eagle3 llama")) == []
+    assert len(listing.matching(table, "")) == 2
+
+
+def test_notes_and_pins_do_not_lose_each_other(made: Make, store: RunStore) -> None:
+    run = made()
+    listing.pin(run, store)
+    listing.annotate(run, "faster")
+    assert listing.notes_of(run.path) == listing.Notes("faster", True)
+    listing.unpin(run)
+    assert listing.notes_of(run.path) == listing.Notes("faster", False)
+
+
+def test_a_living_run_is_not_deleted(made: Make, store: RunStore) -> None:
+    run = made()
+    me = process_id(os.getpid())
+    assert me is not None
+    (run.path / "keeper.json").write_text(json.dumps({"server": process_json(me), "keeper": None}))
+    with pytest.raises(listing.RunBusyError, match="still running"):
+        listing.delete(store.load(run.name))
+    assert run.path.exists()
+    (run.path / "keeper.json").unlink()
+    listing.delete(store.load(run.name))
+    assert store.names() == []
+    assert list(store.folder.iterdir()) == []
+
+
+def test_text_of_a_log_cannot_drive_the_terminal(made: Make) -> None:
+    run = made(exited=Exited(at=AT + 60, code=1))
+    summary = summaries.make(run)
+    listing.annotate(run, "\x1b[2Jgone\nline")
+    text = "\n".join(run_lines(summary, listing.notes_of(run.path)))
+    assert "\x1b" not in text
+    assert plain("a\tb\x07") == "a·b·"
