@@ -67,7 +67,9 @@ def failure(writer, exception: str, *frames: str, rank: int = 0) -> list[str]:
 
 
 def noise(writer, rank: int) -> list[str]:
-    said = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:4242"
+    said = (
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:4242"
+    )
     return [
         f"[rank{rank}]:[W1129 12:00:00.1 ProcessGroupNCCL.cpp:1496] Warning: WARNING: destroy_process_group() was not called",
         *failure(writer, said, "init", rank=rank),
@@ -81,7 +83,10 @@ def end(writer, launch: bool = True) -> list[str]:
         lines = [writer.stamp() + "SIGQUIT received. signum=None, frame=None. It usually means one child failed."]
     if writer.since("0.5.13"):
         lines.append(writer.stamp() + "kill_process_tree called: parent_pid=1, include_parent=True, pid=1")
-    return [*lines, "./run.sh: line 22: 103525 Killed                  python -m sglang.launch_server --mem-fraction-static 0.95"]
+    return [
+        *lines,
+        "./run.sh: line 22: 103525 Killed                  python -m sglang.launch_server --mem-fraction-static 0.95",
+    ]
 
 
 def until(writer, marker: str, count: int = 1) -> list[str]:
@@ -141,7 +146,10 @@ def test_the_budget_is_refused(writer, diagnose, version: str) -> None:
 def test_a_negative_profile_is_the_earliest_sign(writer, diagnose, version: str) -> None:
     w = writer(version, tp=2)
     lines = until(w, "Load weight end", 2)
-    lines += [f"{w.stamp(r)}max_total_tokens=131072 is larger than the profiled value -12671. Use the profiled value instead." for r in (0, 1)]
+    lines += [
+        f"{w.stamp(r)}max_total_tokens=131072 is larger than the profiled value -12671. Use the profiled value instead."
+        for r in (0, 1)
+    ]
     early = diagnose(lines)
     assert early is not None
     assert early.kind == "weights-over-budget"
@@ -219,7 +227,10 @@ def test_prefill_graphs_run_out(writer, diagnose, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.4.9", "0.5.5", "0.5.12"])
-@pytest.mark.parametrize(("marker", "count", "frames"), [("Load weight begin", 3, ("draft", "load")), ("Load weight end", 3, ("draft", "pool"))])
+@pytest.mark.parametrize(
+    ("marker", "count", "frames"),
+    [("Load weight begin", 3, ("draft", "load")), ("Load weight end", 3, ("draft", "pool"))],
+)
 def test_the_draft_does_not_fit_into_the_slack(writer, diagnose, version: str, marker: str, count: int, frames) -> None:
     w = writer(version, tp=2, spec=True)
     verdict = diagnose(crash(w, marker, f"torch.OutOfMemoryError: {OOM}", "init", *frames, count=count))
@@ -240,7 +251,9 @@ def test_the_draft_does_not_fit_beside_the_target(writer, diagnose) -> None:
 
 @pytest.mark.parametrize("version", ERAS)
 def test_weights_run_out(writer, diagnose, version: str) -> None:
-    verdict = diagnose(crash(writer(version, tp=2), "Load weight begin", f"torch.OutOfMemoryError: {OOM}", "init", "load", count=2))
+    verdict = diagnose(
+        crash(writer(version, tp=2), "Load weight begin", f"torch.OutOfMemoryError: {OOM}", "init", "load", count=2)
+    )
     assert verdict is not None
     assert verdict.kind == "load-oom"
 
@@ -305,7 +318,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("version", ["0.4.9", "0.5.9", "0.5.12"])
-@pytest.mark.parametrize(("exception", "marker", "frames", "kind"), OTHERS, ids=[f"{k}-{i}" for i, (_, _, _, k) in enumerate(OTHERS)])
+@pytest.mark.parametrize(
+    ("exception", "marker", "frames", "kind"), OTHERS, ids=[f"{k}-{i}" for i, (_, _, _, k) in enumerate(OTHERS)]
+)
 def test_other_failures(writer, diagnose, version: str, exception: str, marker: str, frames, kind: str) -> None:
     serving = marker == "fired up"
     lines = crash(writer(version, tp=2), marker, exception, *frames, launch=not serving)
@@ -353,10 +368,26 @@ def test_only_the_words_of_peers(writer, diagnose) -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "word"),
     [
-        ("Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer.", "host-memory", "dmesg"),
-        ("Rank 0 scheduler died during initialization (exit code: -11). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer.", "unknown", "segmentation"),
-        ("Rank 0 scheduler died during initialization (exit code: -3). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer.", "unknown", "SIGQUIT"),
-        ("Rank 0 scheduler is dead. Please check if there are relevant logs.\n[2026-11-29 12:10:00] Exit code: -9", "host-memory", "dmesg"),
+        (
+            "Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer.",
+            "host-memory",
+            "dmesg",
+        ),
+        (
+            "Rank 0 scheduler died during initialization (exit code: -11). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer.",
+            "unknown",
+            "segmentation",
+        ),
+        (
+            "Rank 0 scheduler died during initialization (exit code: -3). If exit code is -9 (SIGKILL), a common cause is the OS OOM killer.",
+            "unknown",
+            "SIGQUIT",
+        ),
+        (
+            "Rank 0 scheduler is dead. Please check if there are relevant logs.\n[2026-11-29 12:10:00] Exit code: -9",
+            "host-memory",
+            "dmesg",
+        ),
         ("Rank 0 scheduler is dead. Please check if there are relevant logs.", "unknown", "log of that rank"),
         ("Initialization failed. Please see the error messages above.", "unknown", "further up"),
         ("Received sigquit from a child process. It usually means the child failed.", "unknown", "further up"),
@@ -374,7 +405,9 @@ def test_deaths_without_a_word(writer, diagnose, line: str, kind: str, word: str
 @pytest.mark.parametrize("code", [-9, -11, -6])
 def test_a_child_that_dies_while_serving(writer, decode_line, diagnose, code: int) -> None:
     w = writer("0.5.23", tp=2)
-    crashed = f"{w.stamp()}Subprocess scheduler_1 (pid=4243) crashed with exit code {code}. Triggering SIGQUIT for cleanup..."
+    crashed = (
+        f"{w.stamp()}Subprocess scheduler_1 (pid=4243) crashed with exit code {code}. Triggering SIGQUIT for cleanup..."
+    )
     verdict = diagnose([*w.start(), decode_line(), crashed, *end(w, launch=False)])
     assert verdict is not None
     assert (verdict.kind, verdict.confidence) == ("unknown", "unknown")
@@ -382,10 +415,21 @@ def test_a_child_that_dies_while_serving(writer, decode_line, diagnose, code: in
     assert verdict.numbers["exit_code"] == code
 
 
-@pytest.mark.parametrize("text", ["Watchdog timeout (self.watchdog_timeout=300)", "scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Watchdog timeout (self.watchdog_timeout=300)",
+        "scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+    ],
+)
 def test_a_watchdog(writer, decode_line, diagnose, text: str) -> None:
     w = writer("0.5.9", tp=2)
-    dump = [f"{w.stamp(1)}Pyspy dump for PID 309:", "Process 309: sglang::scheduler_TP1", 'Thread 309 (active): "MainThread"', "    verify (eagle_info.py:259)"]
+    dump = [
+        f"{w.stamp(1)}Pyspy dump for PID 309:",
+        "Process 309: sglang::scheduler_TP1",
+        'Thread 309 (active): "MainThread"',
+        "    verify (eagle_info.py:259)",
+    ]
     verdict = diagnose([*w.start(), decode_line(), *dump, w.stamp(1) + text, *end(w, launch=False)])
     assert verdict is not None
     assert verdict.kind == "hang"
@@ -414,19 +458,29 @@ def test_a_healthy_server_with_warnings(writer, decode_line, diagnose, version: 
         "WARNING: Ignore import error when loading sglang.srt.models.foo: No module named 'bar'",
         w.stamp(0) + "max_total_tokens=131072 is larger than the profiled value 90000. Use the profiled value instead.",
         *trace("ImportError: cannot import name 'flash_attn_func'", "init"),
-        w.stamp(0) + "NCCL WARN Missing \"iommu=pt\"",
+        w.stamp(0) + 'NCCL WARN Missing "iommu=pt"',
     ]
     lines = w.start()
     served = [
         decode_line(version),
-        w.stamp(0) + "KV cache pool is full. Retract requests. #retracted_reqs: 2, #new_tokens_gained: 900, #new_token_ratio: 0.4 -> 0.8",
+        w.stamp(0)
+        + "KV cache pool is full. Retract requests. #retracted_reqs: 2, #new_tokens_gained: 900, #new_token_ratio: 0.4 -> 0.8",
         *failure(w, "ValueError: a request's own trouble", "init")[1:],
         w.stamp() + "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens). Use a shorter input.",
         decode_line(version),
     ]
     assert diagnose([*lines[:2], *warned, *lines[2:], *served]) is None
     assert diagnose(lines) is None
-    assert diagnose([*lines, w.stamp() + "SIGTERM received. signum=None frame=None. Draining requests and shutting down...", *trace("asyncio.exceptions.CancelledError", "init")]) is None
+    assert (
+        diagnose(
+            [
+                *lines,
+                w.stamp() + "SIGTERM received. signum=None frame=None. Draining requests and shutting down...",
+                *trace("asyncio.exceptions.CancelledError", "init"),
+            ]
+        )
+        is None
+    )
 
 
 def test_a_later_start_in_the_same_log_is_a_life_of_its_own(writer, diagnose) -> None:
@@ -438,7 +492,10 @@ def test_a_later_start_in_the_same_log_is_a_life_of_its_own(writer, diagnose) ->
     assert again.kind == "capture-oom"
 
 
-@pytest.mark.parametrize("prefix", ["sglang-1  | ", "(SGLangWorker pid=381, ip=10.0.0.7) ", "2026-11-29T12:00:00.000000000Z stderr F ", "3: "])
+@pytest.mark.parametrize(
+    "prefix",
+    ["sglang-1  | ", "(SGLangWorker pid=381, ip=10.0.0.7) ", "2026-11-29T12:00:00.000000000Z stderr F ", "3: "],
+)
 def test_logs_in_a_transport(writer, diagnose, prefix: str) -> None:
     lines = crash(writer("0.5.9", tp=2), "Load weight end", refused("0.5.9"), "init", "pool", count=2)
     verdict = diagnose([prefix + line for line in lines])
@@ -466,7 +523,10 @@ def test_the_knobs_of_the_launch_are_what_a_fix_replaces(read, writer) -> None:
     doctor.extend(read(crash(w, "raph begin", f"torch.OutOfMemoryError: {OOM}", "init", "capture", count=2)))
     verdict = doctor.verdict()
     assert verdict is not None
-    assert [(fix.knob, fix.old) for fix in verdict.fixes] == [("mem-fraction-static", 0.85), ("cuda-graph-max-bs-decode", 64)]
+    assert [(fix.knob, fix.old) for fix in verdict.fixes] == [
+        ("mem-fraction-static", 0.85),
+        ("cuda-graph-max-bs-decode", 64),
+    ]
     assert doctor.verdict() is verdict
     doctor.apply(Launched(at=2.0, run="s", profile="p", command=(), knobs=knobs))
     assert doctor.verdict() is None
@@ -516,7 +576,10 @@ def test_a_full_pool_and_an_idle_draft(decode_line, diagnose) -> None:
     assert verdict is not None
     assert verdict.kind == "kv-exhausted"
     assert diagnose([*full, decode_line(second=5)]) is None
-    stamped = [f"[2026-11-29 13:{i // 60:02d}:{i % 60:02d}" + decode_line(**{"accept len": "1.05"})[20:] for i in range(0, 600, 10)]
+    stamped = [
+        f"[2026-11-29 13:{i // 60:02d}:{i % 60:02d}" + decode_line(**{"accept len": "1.05"})[20:]
+        for i in range(0, 600, 10)
+    ]
     low = diagnose(stamped)
     assert low is not None
     assert low.kind == "low-acceptance"
@@ -543,7 +606,9 @@ RECORDED = {
 }
 
 
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("**/server.log*")), ids=lambda path: str(path.parent.relative_to(FIXTURES)))
+@pytest.mark.parametrize(
+    "path", sorted(FIXTURES.glob("**/server.log*")), ids=lambda path: str(path.parent.relative_to(FIXTURES))
+)
 def test_logs_of_a_real_server(diagnose, path: Path) -> None:
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8", "replace")

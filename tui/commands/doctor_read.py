@@ -4,6 +4,7 @@ A serving log is millions of decode lines. Only the lines that may say something
 one batch line of every other block included; memory stays at a few blocks.
 """
 
+import contextlib
 import gzip
 import io
 import os
@@ -14,7 +15,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Protocol, cast
 
 from tui.errors import SpecdeckError
 from tui.sglang.bulk import interesting, sift
@@ -26,6 +27,10 @@ MOST_PENDING = 4 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BATCH = b"#running-req: "
 Line = tuple[int, str]
+
+
+class _Source(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class LogError(SpecdeckError):
@@ -44,7 +49,8 @@ class LogReader:
 
     def read(self) -> Iterator[Line]:
         """Every line worth reading, in order. Raises LogError."""
-        with self._open() as raw:
+        with contextlib.ExitStack() as opened:
+            raw = self._open(opened)
             number = 1
             held: deque[bytes] = deque()  # the last block may be a single line
             for block in self._blocks(raw):
@@ -59,9 +65,9 @@ class LogReader:
                     number += 1
             self.lines = number - 1
 
-    def _open(self) -> BinaryIO:
+    def _open(self, opened: contextlib.ExitStack) -> _Source:
         if self.name == "-":
-            return _unpacked(cast(BinaryIO, sys.stdin.buffer), "standard input")
+            return _unpacked(sys.stdin.buffer, "standard input")
         path = Path(self.name)
         try:
             found = os.stat(path)
@@ -69,16 +75,14 @@ class LogReader:
                 raise LogError(f"{path} is a directory: name the log file in it.")
             self.modified_at = found.st_mtime
             if stat.S_ISREG(found.st_mode):
-                raw = path.open("rb", buffering=0)  # blocks are large already
-                start = os.pread(raw.fileno(), 4, 0)
-                if not start.startswith((_GZIP, _ZSTD)):
-                    return cast(BinaryIO, raw)
-                raw.close()
-            return _unpacked(path.open("rb"), str(path))
+                plain = opened.enter_context(path.open("rb", buffering=0))  # blocks are large already
+                if not os.pread(plain.fileno(), 4, 0).startswith((_GZIP, _ZSTD)):
+                    return cast(_Source, plain)
+            return _unpacked(opened.enter_context(path.open("rb")), str(path))
         except OSError as error:
             raise LogError(f"{path} cannot be read: {error.strerror}.") from None
 
-    def _blocks(self, raw: BinaryIO) -> Iterator[bytes]:
+    def _blocks(self, raw: _Source) -> Iterator[bytes]:
         """Blocks of whole lines; the last may lack its newline."""
         pending = b""
         while data := self._some(raw):
@@ -91,36 +95,41 @@ class LogReader:
         if pending:
             yield pending
 
-    def _some(self, raw: BinaryIO) -> bytes:
+    def _some(self, raw: _Source) -> bytes:
+        found = b""
         try:
-            return raw.read(BLOCK)
+            if not isinstance(raw, gzip.GzipFile):
+                return raw.read(BLOCK)
+            # In small steps, so that what precedes a cut end is not lost with it.
+            while len(found) < BLOCK and (part := raw.read1(BLOCK)):
+                found += part
         except (OSError, EOFError, zlib.error, RuntimeError) as error:
             self.note = f"{self.name} ends early: {error}."
         except Exception as error:  # zstandard has exceptions of its own, which are known only when it is installed
             if type(error).__module__.split(".")[0] not in ("zstd", "zstandard"):
                 raise
             self.note = f"{self.name} ends early: {error}."
-        return b""
+        return found
 
 
-def _unpacked(raw: BinaryIO, name: str) -> BinaryIO:
+def _unpacked(raw: _Source, name: str) -> _Source:
     """The stream itself, or what it holds when it is compressed."""
     start = raw.peek(4)[:4] if isinstance(raw, io.BufferedReader) else b""
     if start.startswith(_GZIP):
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+        return gzip.GzipFile(fileobj=cast(io.BufferedReader, raw))
     if start.startswith(_ZSTD):
         return _zstd(raw, name)
     return raw
 
 
-def _zstd(raw: BinaryIO, name: str) -> BinaryIO:
+def _zstd(raw: _Source, name: str) -> _Source:
     try:
         import zstandard
     except ImportError:
         raise LogError(
             f"{name} is compressed with zstd: install specdeck[zst], or pipe it: zstd -dc FILE | specdeck doctor -"
         ) from None
-    reader: Callable[..., BinaryIO] = zstandard.ZstdDecompressor().stream_reader
+    reader: Callable[..., _Source] = zstandard.ZstdDecompressor().stream_reader
     return reader(raw, read_across_frames=True)
 
 

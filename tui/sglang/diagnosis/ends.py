@@ -9,7 +9,8 @@ from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, verdict
 _DEATHS = ("rank-died", "rank-dead", "subprocess-crashed", "process-terminated", "exit-code")
 _KILL = -9
 _HOW_TO_TELL = (
-    "`dmesg -T | grep -i -E 'oom|killed process'` (or `journalctl -k`) names the victims of the kernel's OOM killer; in a "
+    "`dmesg -T | grep -i -E 'oom|killed process'` (or `journalctl -k`) names the victims of the kernel's OOM "
+    "killer; in a "
     "container also look at its memory limit. Without an entry there somebody sent the signal."
 )
 
@@ -44,7 +45,8 @@ def death(incident: Incident, case: Case) -> Verdict | None:
             incident,
             *_DEATHS,
             title=f"{who} was killed while the server started (SIGKILL): most likely host memory ran out",
-            why="Nothing of SGLang's own sends SIGKILL at this point; the kernel's OOM killer does, when loading takes more "
+            why="Nothing of SGLang's own sends SIGKILL at this point; the kernel's OOM killer does, when "
+            "loading takes more "
             "host memory than there is. " + _HOW_TO_TELL,
             confidence=LIKELY,
             numbers=numbers,
@@ -78,17 +80,20 @@ def _reading(code: int | None) -> tuple[str, str]:
         return "was killed from outside (SIGKILL)", _HOW_TO_TELL
     if code == -3:
         return "was ended by SIGQUIT", (
-            "SIGQUIT is what SGLang sends after a Python failure: the cause is an exception above, or in another rank's "
+            "SIGQUIT is what SGLang sends after a Python failure: the cause is an exception above, or in "
+            "another rank's "
             "log. The sentence about -9 and the OOM killer is generic text."
         )
     if code == -11:
         return "crashed with a segmentation fault (SIGSEGV)", (
-            "Run with PYTHONFAULTHANDLER=1 for the stack, look at dmesg and at core dumps; native libraries that do not "
+            "Run with PYTHONFAULTHANDLER=1 for the stack, look at dmesg and at core dumps; native libraries "
+            "that do not "
             "fit together are the usual reason."
         )
     if code == -6:
         return "aborted (SIGABRT)", (
-            "A native library gave up, often NCCL's watchdog or a C++ exception: its last words are on stderr; run with "
+            "A native library gave up, often NCCL's watchdog or a C++ exception: its last words are on stderr; "
+            "run with "
             "NCCL_DEBUG=INFO."
         )
     if code == -7:
@@ -118,7 +123,8 @@ def noise(incident: Incident) -> Verdict:
         "gloo-error",
         "store-error",
         title="A peer closed its connection: another rank or node died first",
-        why="These lines are what the surviving ranks print when one of them goes away. The cause is in the log of the rank "
+        why="These lines are what the surviving ranks print when one of them goes away. The cause is in the "
+        "log of the rank "
         "or node that went first, or in its dmesg; NCCL_DEBUG=INFO shows which one it was.",
         confidence=UNKNOWN,
     )
@@ -147,8 +153,14 @@ def exited(fact: Exited, case: Case) -> Verdict:
     killed = name in ("SIGKILL", "9", "KILL") or code == 137
     how = f"by {name}" if name else f"with exit code {code}" if code is not None else "in an unknown way"
     if killed:
-        look = "137, or SIGKILL, is what SGLang's own kill_process_tree leaves behind after any failure, and also the kernel's "
-        look += "OOM killer. To tell them apart: a 'kill_process_tree called' or 'sigquit' line in the log means the former. "
+        look = (
+            "137, or SIGKILL, is what SGLang's own kill_process_tree leaves behind after any failure, and "
+            "also the kernel's "
+        )
+        look += (
+            "OOM killer. To tell them apart: a 'kill_process_tree called' or 'sigquit' line in the log "
+            "means the former. "
+        )
         look += _HOW_TO_TELL
     elif name == "SIGSEGV" or code == 139:
         look = "A segmentation fault: run with PYTHONFAULTHANDLER=1, look at dmesg and core dumps."

@@ -16,7 +16,8 @@ _REQUIRED = re.compile(r"the following arguments are required: (.+)")
 _CHOICE = re.compile(r"invalid choice: '?([^'\s]+)'? \((?:choose from|maybe you meant) (.+)\)?")
 _KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
 _RESOLVING = re.compile(
-    r"server_args\.py|arg_groups/|prepare_server_args|_handle_\w+ |__post_init__|check_server_args|server_args_config_parser"
+    r"server_args\.py|arg_groups/|prepare_server_args|_handle_\w+ |__post_init__|check_server_args"
+    r"|server_args_config_parser"
 )
 _OPTION = re.compile(r"--[a-z][\w-]+")
 _TYPES = ("ValueError", "AssertionError", "TypeError", "NotImplementedError", "RuntimeError", "KeyError")
@@ -62,7 +63,10 @@ def _unrecognised(words: str, case: Case) -> tuple[str, str, tuple[Fix, ...]]:
     near = builtin_catalogue(case.version_least or case.version_most).close(name)
     hint = f" Did you mean --{near[0]}?" if near else ""
     fix = Fix(knob=name, old=case.old(name), new=None, why="this version has no such flag")
-    why = f"The flag is misspelt, or belongs to another version.{hint} `python -m sglang.launch_server --help` lists them."
+    why = (
+        f"The flag is misspelt, or belongs to another version.{hint} `python -m sglang.launch_server --help` "
+        "lists them."
+    )
     return title, why, (fix,)
 
 
@@ -145,7 +149,10 @@ def unresolvable(incident: Incident, case: Case) -> Verdict | None:
     speculative = "speculative" in inner or "spec_" in inner
     if speculative and trace.exception == "TypeError":
         title = f"The speculative flags are incomplete ({incident.title()})"
-        why = "Give --speculative-num-steps, --speculative-eagle-topk and --speculative-num-draft-tokens together, or none."
+        why = (
+            "Give --speculative-num-steps, --speculative-eagle-topk and --speculative-num-draft-tokens "
+            "together, or none."
+        )
     elif ranks:
         title = "The number of ranks does not suit this machine or model"
         why = f"{incident.title()}"

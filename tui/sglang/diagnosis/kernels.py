@@ -10,11 +10,13 @@ _GPU_TOO_NEW = ("ptxas", "no-kernel-image", "arch-unsupported")
 _REST = {
     "dtype-unsupported": ("This GPU or backend does not support the data type", "another --dtype, --quantization or "
                           "--kv-cache-dtype, or another backend"),
-    "triton-resources": ("A Triton kernel needs more shared memory than the GPU has", "another attention or MoE backend, "
+    "triton-resources": ("A Triton kernel needs more shared memory than the GPU "
+    "has", "another attention or MoE backend, "
                          "or a smaller block size"),
     "triton-error": ("Triton could not compile or launch a kernel", "another version of Triton or SGLang, or another "
                      "backend"),
-    "jit-build-failed": ("Building a kernel failed", "the compiler that it asks for: a CUDA toolkit (nvcc, CUDA_HOME) that "
+    "jit-build-failed": ("Building a kernel failed", "the compiler that it asks for: a CUDA toolkit (nvcc, "
+    "CUDA_HOME) that "
                          "fits torch, ninja, gcc"),
     "flashinfer-error": ("FlashInfer failed", "another version of FlashInfer, or another --attention-backend"),
     "library-missing": ("A library or module is missing or does not fit", "install what is named, in the version that "
@@ -25,7 +27,8 @@ _REST = {
 }  # fmt: skip
 _HARDWARE = re.compile(r"ECC error|NVRM: Xid")
 _REFUSES = re.compile(
-    r"(?:does not|do not|doesn't|not) support|not supported|unsupported|only supports?|requires? .{0,80}(?:support|GPU|AMX|"
+    r"(?:does not|do not|doesn't|not) support|not supported|unsupported|only supports?"
+    r"|requires? .{0,80}(?:support|GPU|AMX|"
     r"compute capability|sm_?\d)",
     re.IGNORECASE,
 )
@@ -45,7 +48,8 @@ def too_new_gpu(incident: Incident, case: Case) -> Verdict | None:
         incident,
         *_GPU_TOO_NEW,
         title=f"A kernel or its compiler does not know this GPU{gpu}",
-        why="The build has no code for this GPU's architecture: torch, Triton's ptxas and sgl-kernel have to be built for "
+        why="The build has no code for this GPU's architecture: torch, Triton's ptxas and sgl-kernel have to "
+        "be built for "
         f"it (a newer CUDA build), or another backend chosen.{advice}",
     )
 

@@ -70,7 +70,8 @@ def _foreign(incident: Incident, case: Case, problem: Problem) -> Verdict | None
         incident,
         "cuda-oom",
         title=f"Another process holds {gib(other)} of the GPU",
-        why=f"An allocation of {gib(n.get('tried_gib', 0.0))} failed; of {gib(total)} another process holds {gib(other)}. "
+        why=f"An allocation of {gib(n.get('tried_gib', 0.0))} failed; of {gib(total)} another process holds "
+        f"{gib(other)}. "
         "Free the GPU first: `nvidia-smi` names the process; it may be a rank that an earlier server left behind.",
         confidence=LIKELY,
         numbers=dict(n),
@@ -176,7 +177,10 @@ class _Oom:
             why = "SGLang >= 0.5.14 loads the draft before it sizes the pool: target and draft together are too large. "
             why += "It takes more ranks, a smaller draft, or quantised checkpoints."
             return self._verdict("draft-oom", f"GPU memory ran out while {when.value}", why, _more_ranks(self.case))
-        why = "Up to SGLang 0.5.13 the draft's weights and pool come out of the slack, which the fraction left too small; "
+        why = (
+            "Up to SGLang 0.5.13 the draft's weights and pool come out of the slack, which the fraction left "
+            "too small; "
+        )
         why += "0.5.14 and later count them in the budget. Lower the fraction or the token cap."
         cap = lower_cap(self.case, self.eq, self.missing)
         lever = cap if cap is not None else self._fraction()

@@ -88,7 +88,8 @@ def _hopeless(incident: Incident, case: Case, eq: Equation) -> Verdict:
         incident,
         *_REFUSED,
         title="The weights fill the GPU: no fraction works",
-        why=f"{left}{before}. A fraction above 1 is impossible, so the printed advice to raise it cannot help: it takes "
+        why=f"{left}{before}. A fraction above 1 is impossible, so the printed advice to raise it cannot help: "
+        "it takes "
         "more or larger GPUs, or a smaller (quantised) checkpoint.",
         numbers=eq.numbers(),
         evidence=_weights_line(case),

@@ -25,7 +25,10 @@ def missing(incident: Incident, case: Case) -> Verdict | None:
         why += "network access (or HF_ENDPOINT, HF_HUB_OFFLINE=0), or download it first."
     else:
         title = f"The checkpoint{name} was not found"
-        why = "It is neither a folder with a config.json and weights nor a repository of the hub. Correct --model-path or "
+        why = (
+            "It is neither a folder with a config.json and weights nor a repository of the hub. Correct "
+            "--model-path or "
+        )
         why += "--speculative-draft-model-path; in a container the folder has to be mounted."
     return verdict("model-missing", incident, *_MISSING, title=title, why=why)
 
@@ -54,7 +57,8 @@ def broken(incident: Incident, case: Case) -> Verdict | None:
         incident,
         "weights-broken",
         title="A file of the checkpoint is broken",
-        why="It cannot be read as weights: an unfinished download or a Git LFS pointer. Compare its size with the hub's "
+        why="It cannot be read as weights: an unfinished download or a Git LFS pointer. Compare its size with "
+        "the hub's "
         "and download it again.",
         confidence=LIKELY,
     )
@@ -70,7 +74,8 @@ def misfit(incident: Incident, case: Case) -> Verdict | None:
         "weights-mismatch",
         "shape-mismatch",
         title=incident.title(),
-        why="Tensors do not have the shapes that the code expects: the checkpoint's config and weights may be of different "
+        why="Tensors do not have the shapes that the code expects: the checkpoint's config and weights may be "
+        "of different "
         "versions, the tensor-parallel size may not divide them, or the quantisation flag may be the wrong one.",
         confidence=UNKNOWN,
     )

@@ -28,7 +28,8 @@ def port_in_use(incident: Incident, case: Case) -> Verdict | None:
     why = "Another program listens there. " + (
         "The ranks' rendezvous needs it: choose another with --nccl-port or --dist-init-addr."
         if internal
-        else "SGLang notices only after loading. When the other program is an SGLang too, this log may even say 'fired up "
+        else "SGLang notices only after loading. When the other program is an SGLang too, this log may even "
+        "say 'fired up "
         "and ready to roll': the other one answered the warm-up. Choose another port, or stop what holds this one "
         "(`ss -ltnp`)."
     )

@@ -50,7 +50,8 @@ def _exhausted(last: list[DecodeBatch]) -> Verdict:
     return Verdict(
         kind="kv-exhausted",
         title=f"The KV pool is full and {now.queue} requests wait",
-        why=f"{now.running} running requests hold all KV token slots, so no other is let in, and some may be thrown back. "
+        why=f"{now.running} running requests hold all KV token slots, so no other is let in, and some may be "
+        "thrown back. "
         "More KV (a higher fraction, a smaller KV data type), fewer requests at once, or a shorter context.",
         confidence=LIKELY,
         evidence=tuple(
@@ -69,7 +70,8 @@ def _low(known: list[DecodeBatch], mean: float) -> Verdict:
     return Verdict(
         kind="low-acceptance",
         title=f"Speculation hardly ever guesses right: {mean:.2f} tokens per step",
-        why="Every step gives one token without speculation, and a speculative step costs more than a plain one. Another "
+        why="Every step gives one token without speculation, and a speculative step costs more than a plain "
+        "one. Another "
         "draft, fewer steps, or no speculation: compare the throughput with a run without it.",
         confidence=LIKELY,
         evidence=tuple(Evidence(line=b.line, text=f"Decode batch: accept len {b.accept_len:.2f}") for b in known[-3:]),

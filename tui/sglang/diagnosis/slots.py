@@ -98,8 +98,10 @@ def pool_leak(incident: Incident, case: Case) -> Verdict | None:
         incident,
         "pool-leak",
         title="SGLang's bookkeeping of its memory pool does not add up",
-        why="The idle self-check counted more or fewer slots than the pool has. This is a bug of SGLang, not a matter of "
-        "sizes: another version, or another page size, is what helps. A 'Killed' after it is SGLang ending its own tree.",
+        why="The idle self-check counted more or fewer slots than the pool has. This is a bug of SGLang, not a "
+        "matter of "
+        "sizes: another version, or another page size, is what helps. A 'Killed' after it is SGLang ending its "
+        "own tree.",
     )
 
 
@@ -115,7 +117,8 @@ def state(incident: Incident, case: Case) -> Verdict | None:
             incident,
             problem.code,
             title="The weights leave no memory for state and KV under the fraction",
-            why=f"{problem.numbers['rest_gib']:.2f} GiB is left for recurrent state and KV together. Raise the fraction.",
+            why=f"{problem.numbers['rest_gib']:.2f} GiB is left for recurrent state and KV together. Raise the "
+            "fraction.",
             numbers=eq.numbers(eq.higher()) | dict(problem.numbers),
             fixes=(raise_fraction(case, eq),),
         )
@@ -124,7 +127,8 @@ def state(incident: Incident, case: Case) -> Verdict | None:
         incident,
         problem.code,
         title="The recurrent-state slots ran out",
-        why="Linear-attention layers keep one state per request, in a pool of its own that is taken out of the KV budget. "
+        why="Linear-attention layers keep one state per request, in a pool of its own that is taken out of the "
+        "KV budget. "
         "Raise its share or size, halve the state's type, or let fewer requests run.",
         numbers=dict(problem.numbers),
         fixes=(_state_share(case), _fewer_requests(case)),
