@@ -84,7 +84,7 @@ class SpecdeckApp(App[int]):
         self.push_screen(self.dashboard)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._follow(), group="feed")
-        if not self.is_headless:
+        if not self.is_headless and not self.is_web:
             self.set_interval(WATCHDOG_S, self._leave_if_terminal_gone)
 
     # ---- the feed

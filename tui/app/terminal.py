@@ -16,6 +16,8 @@ def refusal(
 ) -> str | None:
     """Why the dashboard cannot be shown here, as a sentence, or None when it can."""
     environ = os.environ if environ is None else environ
+    if environ.get("TEXTUAL_DRIVER"):
+        return None  # a browser shows it, through pipes: `specdeck web`
     stdin_tty = sys.stdin is not None and sys.stdin.isatty() if stdin_tty is None else stdin_tty
     # Textual draws on stderr's terminal, so stdout may be a pipe, but a screen without a keyboard is a trap.
     stdout_tty = sys.__stderr__ is not None and sys.__stderr__.isatty() if stdout_tty is None else stdout_tty
