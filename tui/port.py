@@ -1,6 +1,6 @@
 """What the app needs from the rest of specdeck. The app knows nothing else: no server, no GPU, no profile."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,6 +40,78 @@ class Forecast(Protocol):
     def fits(self) -> bool | None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run of the history. `damaged`: why nothing is known of it. Sizes are GiB of the tightest rank.
+
+    `changed`: the knobs against the run before of the same profile, in words; `speeds`: (batch size, typical tok/s).
+    """
+
+    name: str
+    profile: str = ""
+    started_at: float | None = None
+    outcome: str = ""
+    verdict: str = ""
+    changed: str = ""
+    algorithm: str | None = None
+    ready_s: float | None = None
+    kv_tokens: int | None = None
+    free_gib: float | None = None
+    best_tok_s: float | None = None
+    speeds: tuple[tuple[int, float], ...] = ()
+    accept_len: float | None = None
+    note: str = ""
+    baseline: bool = False
+    alive: bool = False
+    damaged: str | None = None
+    knobs: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """Runs side by side against the first of them. Each tuple of values has one for each of `runs`.
+
+    `bars`: the memory of the tightest rank, one bar for each run; the other texts are sentences.
+    """
+
+    runs: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    knobs: tuple[tuple[str, tuple[str, ...]], ...]
+    bars: tuple[GpuBar, ...]
+    kv_tokens: tuple[int | None, ...]
+    speeds: tuple[str, ...]
+    economy: tuple[str, ...]
+    ready: str
+
+
+class History(Protocol):
+    """The runs of the past. Nothing here blocks the event loop; failures are sentences."""
+
+    async def runs(self) -> tuple[RunRow, ...]:
+        """Every run, newest first. Raises SpecdeckError when the folder cannot be read."""
+        ...
+
+    async def details(self, name: str) -> str:
+        """All that is known of one run, as lines."""
+        ...
+
+    async def pin(self, name: str, baseline: bool) -> str | None:
+        """Make a run the baseline of its model, or none any more; a sentence when it failed."""
+        ...
+
+    async def annotate(self, name: str, text: str) -> str | None:
+        """Replace the note of a run; a sentence when it failed."""
+        ...
+
+    async def delete(self, name: str) -> str | None:
+        """Remove a run for good; a sentence when it failed."""
+        ...
+
+    async def compare(self, names: Sequence[str]) -> RunComparison | str:
+        """Runs side by side, one alone against the baseline; a sentence when they cannot be compared."""
+        ...
+
+
 class LogView(Protocol):
     """The log that the log pane shows. Another object means another log is followed.
 
@@ -68,6 +140,11 @@ class Feed(Protocol):
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         """Until cancelled, call `on_snapshot` on the event loop, about 1-4 times a second and at once on great news."""
+        ...
+
+    @property
+    def history(self) -> History | None:
+        """The runs that the runs screen shows; None where there is no state directory."""
         ...
 
     def profiles(self) -> tuple[ProfileChoice, ...]:

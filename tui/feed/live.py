@@ -16,6 +16,7 @@ from tui.feed.pump import Pump
 from tui.feed.targets import Target, nothing, of_run
 from tui.feed.watch import Watch
 from tui.port import FlagInfo, LogView, ProfileChoice
+from tui.runs.history import RunHistory
 from tui.runs.recorder import Recorder
 from tui.runs.store import Run, RunStore
 from tui.runs.summaries import expectation, learned
@@ -44,6 +45,7 @@ class LiveFeed:
         self._planner = Planner(place)
         self._lock: ControlLock | None = None
         self._tick: Callable[[], None] | None = None
+        self.history = RunHistory(store)
         self.greeting = ""  # said on the screen when it opens
         self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
 

@@ -95,16 +95,21 @@ def text_lines(found: Comparison, width: int = 80, ascii_only: bool = False) -> 
     tokens = "  ".join(f"{letters[i]}: {_number(run.kv_tokens)}" for i, run in enumerate(found.runs))
     lines += [f"  KV tokens {tokens}", "", "Throughput:"]
     lines += [f"  {one.text}" for one in found.speeds] or ["  Nothing was measured in either run."]
-    if found.economy:
-        both = [one for one in found.economy if one.speed_up is not None]
-        lines += ["", "Speculation:", *(f"  {one.text}" for one in both)]
-        if not both:
-            lines.append("  No batch size was served both with and without it.")
-        if found.turns_over is not None:
-            lines.append(f"  It turns over at about batch {found.turns_over:.0f}.")
-        if found.kv:
-            lines.append(f"  {found.kv}")
+    if economy := economy_lines(found):
+        lines += ["", "Speculation:", *(f"  {line}" for line in economy)]
     return [*lines, "", found.ready]
+
+
+def economy_lines(found: Comparison) -> list[str]:
+    """Whether speculation pays, in sentences; none where all runs speculate, or none does."""
+    if not found.economy:
+        return []
+    lines = [one.text for one in found.economy if one.speed_up is not None]
+    if not lines:
+        lines.append("No batch size was served both with and without it.")
+    if found.turns_over is not None:
+        lines.append(f"It turns over at about batch {found.turns_over:.0f}.")
+    return [*lines, found.kv] if found.kv else lines
 
 
 def _speed(batch: int, first: Summary, other: Summary) -> SpeedComparison:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.port import FlagInfo, Forecast, LogView, ProfileChoice
-from tui.runs.store import Run
+from tui.runs.history import RunHistory
+from tui.runs.store import Run, RunStore
 from tui.runs.timeline import Landmark, Moment, landmarks, moments
 from tui.session import Session
 from tui.snapshot import Snapshot
@@ -170,6 +171,7 @@ class ReplayFeed:
         self.snapshot = Snapshot(at=run.started_at or 0.0, replay=True, title=f"replay of {run.name}")
         self.log: LogView | None = None
         self.greeting = "A recording is played: nothing here can start or stop a server."
+        self.history = RunHistory(RunStore(run.path.parent.parent))
         self.speed = min(max(speed, SLOWEST), FASTEST)
         self.paused = False
         self.player: Player | None = None
