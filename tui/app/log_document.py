@@ -58,6 +58,7 @@ class LineDocument:
         self._turned: set[int] = set()  # first lines of the blocks that are not as they would be by themselves
         self._copies: dict[tuple[int, str], bool] = {}
         self._pages: OrderedDict[tuple[int, int, int], list[Entry]] = OrderedDict()
+        self._texts: OrderedDict[int, list[str]] = OrderedDict()
 
     @property
     def total(self) -> int:
@@ -153,7 +154,7 @@ class LineDocument:
     def _lines(self, first: int, stop: int) -> list[tuple[int, str]]:
         """(number, text) of the lines at these positions."""
         if self.passed is None:
-            return list(enumerate(self.index.read(first, stop - first), first))
+            return self._unfiltered(first, stop)
         numbers = self.passed.lines[first:stop]
         lines: list[tuple[int, str]] = []
         i = 0
@@ -166,6 +167,23 @@ class LineDocument:
             lines += zip(numbers[i:j], texts, strict=False)
             i = j
         return lines
+
+    def _unfiltered(self, first: int, stop: int) -> list[tuple[int, str]]:
+        """Whole pages of finished lines are kept: while the end is followed only the last page is read again."""
+        lines: list[tuple[int, str]] = []
+        for page in range(first // PAGE, (stop + PAGE - 1) // PAGE):
+            start = page * PAGE
+            texts = self._texts.get(page)
+            if texts is None:
+                finished = start + PAGE <= self.index.complete
+                texts = self.index.read(start, PAGE)
+                if finished and len(texts) == PAGE:
+                    self._texts[page] = texts
+                    while len(self._texts) > PAGES_KEPT:
+                        self._texts.popitem(last=False)
+            lines += enumerate(texts, start)
+        skipped = first % PAGE
+        return lines[skipped : skipped + stop - first]
 
 
 def _plain(lines: list[tuple[int, str]], start: int, first: int, stop: int) -> list[Entry]:
