@@ -586,6 +586,93 @@ def test_a_full_pool_and_an_idle_draft(decode_line, diagnose) -> None:
     assert diagnose(stamped[:5]) is None
 
 
+def test_requests_that_are_thrown_back_again_and_again(decode_line, diagnose) -> None:
+    said = "KV cache pool is full. Retract requests. #retracted_reqs: 2, #new_tokens_gained: 900, #new_token_ratio: 0.4 -> 0.8"
+    retracted = [f"[2026-11-29 13:00:{second:02d} TP0] {said}" for second in (10, 20)]
+    verdict = diagnose([*retracted, decode_line(second=30)])
+    assert verdict is not None
+    assert verdict.kind == "kv-exhausted"
+    assert verdict.numbers["retracted_requests"] == 4
+    assert diagnose([retracted[0], decode_line(second=30)]) is None
+    assert diagnose([*retracted, decode_line(second=30).replace("13:00", "13:40")]) is None
+
+
+def test_killed_without_a_word_while_loading(writer, diagnose) -> None:
+    killed = "./run.sh: line 22: 103525 Killed                  python -m sglang.launch_server"
+    w = writer("0.5.9", tp=2)
+    loading = diagnose([*until(w, "Load weight begin", 2), killed])
+    assert loading is not None
+    assert (loading.kind, loading.confidence) == ("host-memory", "likely")
+    own = diagnose([*until(w, "Load weight begin", 2), *end(w)])
+    assert own is not None
+    assert own.kind == "unknown"
+    serving = diagnose([*w.start(), killed])
+    assert serving is not None
+    assert serving.kind == "unknown"
+
+
+def test_a_size_that_the_ranks_do_not_divide(writer, diagnose) -> None:
+    verdict = diagnose(
+        crash(
+            writer("0.5.9", tp=2),
+            "Load weight begin",
+            "AssertionError: 40 is not divisible by 3",
+            "init",
+            "load",
+            count=2,
+        )
+    )
+    assert verdict is not None
+    assert (verdict.kind, verdict.confidence) == ("bad-flag", "likely")
+
+
+def test_flags_that_do_not_resolve(diagnose) -> None:
+    frames = [f'  File "{SRT}/arg_groups/speculative_hook.py", line 7, in _handle_eagle_family', "    if steps > 1:"]
+    said = "TypeError: '>' not supported between instances of 'NoneType' and 'int'"
+    verdict = diagnose(
+        ["[2026-11-29 12:00:00] server_args={'model_path': 'm'}", "Traceback (most recent call last):", *frames, said]
+    )
+    assert verdict is not None
+    assert verdict.kind == "bad-flag"
+    assert "--speculative-eagle-topk" in verdict.why
+
+
+def test_what_was_mentioned_long_before_the_end_is_not_its_cause(writer, decode_line, diagnose) -> None:
+    w = writer("0.5.23", tp=2)
+    warned = [w.stamp() + "WARNING: libfoo.so: cannot open shared object file: No such file or directory"]
+    crashed = (
+        f"{w.stamp()}Subprocess scheduler_1 (pid=4243) crashed with exit code -9. Triggering SIGQUIT for cleanup..."
+    )
+    quiet = [w.stamp() + "a line of no interest"] * 200
+    verdict = diagnose([*until(w, "raph begin", 2), *warned, *quiet, crashed, *end(w, launch=False)])
+    assert verdict is not None
+    assert verdict.kind == "unknown"
+    assert "SIGKILL" in verdict.title
+
+
+def test_a_request_of_long_ago_did_not_kill_the_scheduler(writer, diagnose) -> None:
+    w = writer("0.5.23", tp=2)
+    own = trace("ValueError: a request's own trouble", "init")
+    crashed = (
+        f"{w.stamp()}Subprocess scheduler_1 (pid=4243) crashed with exit code -9. Triggering SIGQUIT for cleanup..."
+    )
+    verdict = diagnose([*w.start(), *own, crashed, *end(w, launch=False)])
+    assert verdict is not None
+    assert verdict.title.startswith("Scheduler_1 was killed")
+
+
+def test_a_shape_that_does_not_fit_after_serving_is_not_the_draft(writer, decode_line, diagnose) -> None:
+    w = writer("0.5.23", tp=2, spec=True)
+    said = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (29x256 and 384x128)"
+    warming = until(w, "Uvicorn")
+    first = diagnose([*warming, *failure(w, said, "run", "draft"), *end(w, launch=False)])
+    assert first is not None
+    assert first.kind == "draft-mismatch"
+    later = diagnose([*w.start(), decode_line(), *failure(w, said, "run", "draft"), *end(w, launch=False)])
+    assert later is not None
+    assert later.kind == "unknown"
+
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sglang-0.5.23"
 RECORDED = {
     "bad-choice": "bad-flag",

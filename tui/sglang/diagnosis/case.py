@@ -133,6 +133,7 @@ class Case:
     exited: Exited | None = None
     stop_text: str = ""  # the first line of an orderly stop
     stop_line: int = 0
+    last_line: int = 0  # the last one that said anything
     forced_stop: tuple[int, str] | None = None  # SIGTERM found the scheduler dead
     gpus_total_gib: tuple[float, ...] = ()
 

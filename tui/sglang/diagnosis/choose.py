@@ -23,7 +23,7 @@ from tui.sglang.diagnosis import (
     ports,
     slots,
 )
-from tui.sglang.diagnosis.case import Case, Incident
+from tui.sglang.diagnosis.case import Case, Incident, When
 from tui.sglang.diagnosis.making import Recogniser
 from tui.sglang.diagnosis.places import CONSEQUENCES, ENDS, NETWORK, WARNINGS
 
@@ -45,6 +45,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     *kernels.LAST,
 )
 _MENTIONED, _RAISED, _MARKED = 1, 2, 3
+_NEAR_LINES = 100
 _AFTERMATH = frozenset(
     ("EOFError", "SystemExit", "KeyboardInterrupt", "CancelledError", "BrokenPipeError", "ConnectionResetError",
      "asyncio.exceptions.CancelledError", "ConnectionRefusedError", "ProcessLookupError")
@@ -64,7 +65,9 @@ def choose(case: Case) -> Verdict | None:
     # A mention counts only where something ended; the server goes on after most warnings.
     sure = [item for item in found if item.strength > _MENTIONED]
     if sure:
-        return _pick(sure, case)
+        named = any(item.strength == _MARKED or item.verdict.kind != "unknown" for item in sure)
+        dead = None if named else _dead(case)
+        return dead if dead is not None and "exit_code" in dead.numbers else _pick(sure, case)
     silent = hang.silent_scheduler(case)
     if silent is not None:
         return silent
@@ -139,11 +142,12 @@ def _without_cause(case: Case, mentioned: list[_Found]) -> Verdict | None:
             return trouble
     if not _ended(case):
         return _still_there(case, mentioned)
-    words = [item for item in mentioned if not item.incident.codes <= WARNINGS]
+    words = [item for item in mentioned if not item.incident.codes <= WARNINGS and _near_the_end(item.incident, case)]
     if words:
-        return (
-            replace(words[0].verdict, confidence="likely") if words[0].verdict.kind != "unknown" else words[0].verdict
-        )
+        said = words[0].verdict
+        return replace(said, confidence="likely") if said.kind != "unknown" else said
+    if _killed_while_loading(case):
+        return ends.killed_while_loading(next(i for i in case.incidents if "shell-killed" in i.codes))
     dead = _dead(case)
     if dead is not None:
         return dead
@@ -154,6 +158,19 @@ def _without_cause(case: Case, mentioned: list[_Found]) -> Verdict | None:
         return ends.noise(noisy)
     last = next((i for i in case.incidents if i.codes & CONSEQUENCES - {"health-check-failed"}), None)
     return ends.ended(last) if last is not None else None
+
+
+def _near_the_end(incident: Incident, case: Case) -> bool:
+    """Whether a mere mention came shortly before the end: earlier ones the server survived."""
+    ends_at = [i.line for i in case.incidents if i.codes & CONSEQUENCES - {"health-check-failed"}]
+    return incident.last_line >= (min(ends_at) if ends_at else case.last_line) - _NEAR_LINES
+
+
+def _killed_while_loading(case: Case) -> bool:
+    """Only the shell's "Killed", and nothing of SGLang's that would have done it."""
+    said = frozenset(code for incident in case.incidents for code in incident.codes)
+    moments = {incident.when for incident in case.incidents}
+    return said <= {"shell-killed", *WARNINGS} and "shell-killed" in said and moments <= {When.LOAD, When.DRAFT_LOAD}
 
 
 def _dead(case: Case) -> Verdict | None:

@@ -17,6 +17,7 @@ from tui.facts import (
     KvPool,
     Launched,
     LoadProgress,
+    LogFact,
     PoolEnd,
     PoolSummary,
     PrefillBatch,
@@ -60,6 +61,8 @@ class Doctor:
 
     def apply(self, fact: Fact) -> None:
         """Fold one fact in."""
+        if isinstance(fact, LogFact):
+            self._line = fact.line
         match fact:
             case DecodeBatch() | PrefillBatch():
                 self._batch(fact)
@@ -126,6 +129,7 @@ class Doctor:
             exited=self._exited,
             stop_text=self._stop.text if self._stop else "",
             stop_line=self._stop.line if self._stop else 0,
+            last_line=self._line,
             forced_stop=self._forced,
             gpus_total_gib=self._gpus_total,
         )
@@ -137,6 +141,7 @@ class Doctor:
         self._when: dict[str, When] = {}
         self._seen: list[Seen] = []
         self._counts: dict[str, int] = {}
+        self._line = 0
         self._summary: PoolSummary | None = None
         self._ready = self._served = self._over = self._started = False
         self._stop: Shutdown | None = None
@@ -160,6 +165,8 @@ class Doctor:
 
     def _trouble(self, fact: Problem | Traceback) -> None:
         if isinstance(fact, Problem):
+            if fact.code == "kv-retracted":
+                self._serving.retracted(fact)
             if fact.code in _ENDINGS:
                 self._over = True
             kept = self._counts.get(fact.code, 0)

@@ -25,14 +25,14 @@ def draft_mismatch(incident: Incident, case: Case) -> Verdict | None:
     trace = incident.trace
     in_draft = _DRAFT_CODE.search(incident.frames) is not None or incident.when is When.DRAFT_LOAD
     by_words = _WORDS.search(incident.text) is not None
-    if not (in_draft or by_words):
+    if not (in_draft or by_words) or "arg_groups/" in incident.frames or "server_args.py" in incident.frames:
         return None
     misfit = bool(incident.codes & _MISFITS)
     name = (trace.exception or "").rsplit(".", 1)[-1] if trace is not None else ""
     if not (by_words and (incident.raised or misfit)) and not (in_draft and (misfit or name in _TYPES)):
         return None
-    if "cuda-oom" in incident.codes:
-        return None
+    if "cuda-oom" in incident.codes or (case.ready and not by_words):
+        return None  # what served until now does belong together
     path, algorithm = case.value("speculative-draft-model-path"), case.speculative
     target = case.value("model-path", "model")
     missing = algorithm not in _DRAFTLESS and bool(case.args or case.knobs) and (path is None or path == target)

@@ -63,6 +63,18 @@ def death(incident: Incident, case: Case) -> Verdict | None:
     )
 
 
+def killed_while_loading(incident: Incident) -> Verdict:
+    """The shell saw it killed, and SGLang had not begun to end itself."""
+    return verdict(
+        "host-memory",
+        incident,
+        "shell-killed",
+        title="The server was killed while it loaded weights: most likely host memory ran out",
+        why="No failure of SGLang's own precedes it, so it is not its kill_process_tree. " + _HOW_TO_TELL,
+        confidence=LIKELY,
+    )
+
+
 def _who(incident: Incident) -> str:
     for problem in incident.problems:
         if problem.code == "subprocess-crashed" and "Subprocess " in problem.text:

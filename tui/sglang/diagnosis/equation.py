@@ -21,6 +21,8 @@ LEAST_LEFT_SHARE = 0.005
 SPARE_SHARE = 0.03
 SPARE_GIB = 2.0
 
+# Smaller models share these class names: only where the weights of all ranks are larger is the name enough.
+_LARGE_GIB = 200.0
 # KV bytes per token on one rank of models whose config the log does not show: 61 layers x (512 + 64) x 2 bytes.
 _KNOWN_CELLS = {
     "DeepseekV3ForCausalLM": 70272,
@@ -132,7 +134,10 @@ def cell_bytes(memory: list[RankMemory], case: Case) -> float | None:
         if rank.kv_gib and rank.kv_tokens and rank.kv_gib >= 0.05:
             return rank.kv_gib * GIB / rank.kv_tokens
     known = next((_KNOWN_CELLS[m.model_class] for m in memory if m.model_class in _KNOWN_CELLS), None)
-    if known is None:
+    tp = case.value("tp-size")
+    ranks = max(len(memory), tp if isinstance(tp, int) else 1)
+    weights = max((m.base or 0.0 for m in memory), default=0.0) * ranks
+    if known is None or (weights < _LARGE_GIB and weights / ranks < 60):
         return None
     dtype = str(case.value("kv-cache-dtype") or "auto")
     return known / 2 if dtype.startswith("fp8") else float(known)

@@ -21,7 +21,10 @@ _RESOLVING = re.compile(
 )
 _OPTION = re.compile(r"--[a-z][\w-]+")
 _TYPES = ("ValueError", "AssertionError", "TypeError", "NotImplementedError", "RuntimeError", "KeyError")
-_RANKS = re.compile(r"total number of ranks|(?:must be|not|should be) divisible by|tp_size|--tp-size|tensor_parallel")
+_RANKS = re.compile(
+    r"total number of ranks|(?:must be|not|should be) divisible by|tp_size|--tp-size|tensor_parallel"
+    r"|tensor parallel size"
+)
 
 
 def refused(incident: Incident, case: Case) -> Verdict | None:
@@ -138,12 +141,15 @@ def context_too_long(incident: Incident, case: Case) -> Verdict | None:
 def unresolvable(incident: Incident, case: Case) -> Verdict | None:
     """SGLang's own checks of the arguments raised, before any rank was started."""
     trace = incident.trace
-    if trace is None or trace.exception is None or incident.when not in (When.LAUNCH, When.UNKNOWN, When.RANKS):
+    if trace is None or trace.exception is None:
+        return None
+    ranks = _RANKS.search(trace.message) is not None
+    early = (When.LAUNCH, When.UNKNOWN, When.RANKS, *((When.LOAD,) if ranks else ()))
+    if incident.when not in early:
         return None
     if trace.exception.rsplit(".", 1)[-1] not in _TYPES or (trace.head_cut and not trace.where):
         return None
     inner = "\n".join(trace.where[-2:])
-    ranks = _RANKS.search(trace.message) is not None
     if not ranks and not _RESOLVING.search(inner):
         return None
     speculative = "speculative" in inner or "spec_" in inner

@@ -9,6 +9,7 @@ from tui.sglang.diagnosis.fixes import FRACTION, lower_cap, lower_fraction, smal
 from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, Recogniser, gib, verdict, whole
 
 _DRAFT_FRAMES = re.compile(r"eagle_worker|draft_worker|standalone_worker|multi_layer_eagle|dflash_worker|draft_runner")
+_NCCL_OOM = re.compile(r"[Cc]uda failure (?:\d+ )?'?out of memory")
 _CAPTURE_FRAMES = re.compile(
     r"cuda_graph_runner|init_(?:device|cuda)_graphs|capture_one|graph_runner|in capture\b|^capture ", re.M
 )
@@ -24,6 +25,8 @@ def gpu_oom(incident: Incident, case: Case) -> Verdict | None:
     if problem is None:
         if incident.codes & {"triton-error"} and "out of memory" in incident.text:
             problem = incident.first("triton-error")
+        elif _NCCL_OOM.search(incident.text):
+            problem = incident.first("nccl-error", "nccl-warn")
         elif "gpu-workspace" in incident.codes:
             problem = incident.first("gpu-workspace")
     if problem is None:
@@ -124,6 +127,7 @@ class _Oom:
             "cuda-oom",
             "gpu-workspace",
             "triton-error",
+            "nccl-error",
             title=title,
             why=f"{self.facts} {why}",
             confidence=self.confidence if sure else LIKELY,
@@ -202,6 +206,7 @@ class _Oom:
             "cuda-oom",
             "gpu-workspace",
             "triton-error",
+            "nccl-error",
             title=f"GPU memory ran out{what}; the log does not show at which step",
             why=f"{self.facts} What to change depends on the step: before the pool it is the checkpoint, during graph "
             "capture the fraction is too high or the graphs too many, while serving also the prefill chunk. Get the "

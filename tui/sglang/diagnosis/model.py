@@ -13,7 +13,7 @@ _PATH = re.compile(r"'(/[^'\n]{1,400})'|'([\w.-]{1,100}/[\w.-]{1,100})'")
 def missing(incident: Incident, case: Case) -> Verdict | None:
     """Not a folder of this machine, and not to be had from a hub."""
     codes = incident.codes & set(_MISSING)
-    if not codes:
+    if not codes and "Unrecognized model in" not in incident.text:
         return None
     name = _name(incident, case)
     if "model-gated" in codes:

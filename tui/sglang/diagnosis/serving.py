@@ -2,11 +2,13 @@
 
 from collections import deque
 
-from tui.facts import DecodeBatch, Evidence, Verdict
+from tui.facts import DecodeBatch, Evidence, Problem, Verdict
+from tui.sglang.diagnosis.case import shorten
 from tui.sglang.diagnosis.making import LIKELY
 
 _FULL = 0.995
 _FULL_LINES = 3  # one after the other: a busy server touches the top now and then
+_RETRACTIONS, _RETRACTED_S = 2, 60.0  # so many in the last seconds of the log
 _LEAST_LINES, _LEAST_S = 20, 60.0
 # Below this a step with a small draft and few draft tokens costs more than it brings.
 _LEAST_ACCEPT_LEN = 1.3
@@ -18,14 +20,19 @@ class Serving:
 
     def __init__(self) -> None:
         self._last: dict[str, deque[DecodeBatch]] = {}
+        self._retracted: deque[Problem] = deque(maxlen=_MOST)
 
     def apply(self, fact: DecodeBatch) -> None:
         """Fold one decode line in."""
         self._last.setdefault(fact.rank or "", deque(maxlen=_MOST)).append(fact)
 
+    def retracted(self, fact: Problem) -> None:
+        """Fold in that requests were thrown back into the queue."""
+        self._retracted.append(fact)
+
     def verdict(self) -> Verdict | None:
         """A verdict on the last lines; None when they are as they should be."""
-        return self._full() or self._acceptance()
+        return self._full() or self._thrown_back() or self._acceptance()
 
     def _full(self) -> Verdict | None:
         for lines in self._last.values():
@@ -33,6 +40,24 @@ class Serving:
             if len(last) == _FULL_LINES and all((b.token_usage or 0.0) >= _FULL and b.queue for b in last):
                 return _exhausted(last)
         return None
+
+    def _thrown_back(self) -> Verdict | None:
+        end = max((lines[-1].at for lines in self._last.values()), default=0.0)
+        end = max(end, self._retracted[-1].at) if self._retracted else end
+        recent = [fact for fact in self._retracted if end - fact.at <= _RETRACTED_S]
+        if len(recent) < _RETRACTIONS:
+            return None
+        number = sum(fact.numbers.get("requests", 1.0) for fact in recent)
+        return Verdict(
+            kind="kv-exhausted",
+            title=f"The KV pool is too small for the load: {number:.0f} requests were thrown back",
+            why="The running requests grew until no KV token slot was left, so some lost their place and start again "
+            "later. More KV (a higher fraction, a smaller KV data type), fewer requests at once, or a higher "
+            "--schedule-conservativeness.",
+            confidence=LIKELY,
+            evidence=tuple(Evidence(line=fact.line, text=shorten(fact.text)) for fact in recent[-3:]),
+            numbers={"retracted_requests": number, "retractions": float(len(recent))},
+        )
 
     def _acceptance(self) -> Verdict | None:
         for lines in self._last.values():
