@@ -15,7 +15,7 @@ POLL = (
 )
 _POLL = re.compile(POLL.decode())
 _ERROR = re.compile(
-    r"\b(?:ERROR|CRITICAL|FATAL|Fatal|Traceback|Segmentation fault|Killed|SIG(?:KILL|QUIT|ABRT|SEGV))\b"
+    r"\b(?:ERROR|CRITICAL|FATAL|Fatal|Traceback|Segmentation fault|Killed|sigquit|SIG(?:KILL|QUIT|ABRT|SEGV))\b"
     r"|(?:Error|Exception|error|OutOfMemory\w*):|Scheduler hit an exception"
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b|[Ww]arning:|[Dd]eprecat")

@@ -18,21 +18,15 @@ class LogPrompt(ModalScreen[str | None]):
 
     BINDING_GROUP_TITLE = "Log prompt"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", id="prompt.cancel")]
-    DEFAULT_CSS = """
-    LogPrompt { align: left bottom; background: $background 0%; }
-    LogPrompt Horizontal { height: 1; background: $panel; }
-    LogPrompt Rows { width: 9; height: 1; background: $panel; }
-    LogPrompt Input { width: 1fr; height: 1; border: none; background: $panel; padding: 0; }
-    """
 
     def __init__(self, word: str, hint: str, before: str) -> None:
         super().__init__()
         self._word, self._hint, self._before = word, hint, before
 
     def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Rows(self._label)
-            yield Input(self._before, placeholder=self._hint, compact=True, select_on_focus=True)
+        with Horizontal(id="prompt"):
+            yield Rows(self._label, id="prompt-label")
+            yield Input(self._before, placeholder=self._hint, id="prompt-input", compact=True)
 
     def on_mount(self) -> None:
         field = self.query_one(Input)
