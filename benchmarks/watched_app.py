@@ -1,0 +1,61 @@
+"""The real app on a log, with a stop-watch on its event loop: `python -m benchmarks.watched_app LOG OUT LINES`.
+
+Writes JSON to OUT when the log has LINES lines (or after 150 s) and leaves: the longest time in which the loop did not
+come round, when the index was complete, and how many lines it holds.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tui.app.main import SpecdeckApp
+from tui.feed.live import LiveFeed
+from tui.feed.place import RealPlace
+from tui.feed.targets import of_log
+from tui.runs.store import RunStore
+
+STEP_S = 0.005
+LIMIT_S = 150.0
+
+
+class WatchedApp(SpecdeckApp):
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._watch(), group="watch")
+
+    async def _watch(self) -> None:
+        lines, began = int(sys.argv[3]), time.monotonic()
+        while not self._lines():
+            await asyncio.sleep(STEP_S)
+        Path(sys.argv[2] + ".ready").touch()
+        steps: list[float] = []
+        last, calm = time.monotonic(), 0.0
+        while last - began < LIMIT_S and not (self._lines() >= lines and calm > 1.0):
+            await asyncio.sleep(STEP_S)
+            now = time.monotonic()
+            steps.append(now - last - STEP_S)
+            calm = calm + now - last if self._lines() >= lines else 0.0
+            last = now
+        steps.sort()
+        found = {
+            "longest_s": steps[-1],
+            "p999_s": steps[int(len(steps) * 0.999) - 1],
+            "lines": self._lines(),
+            "folded_lines": self._feed.snapshot.log_lines,
+            "seconds": last - began - calm,
+        }
+        Path(sys.argv[2]).write_text(json.dumps(found))
+        os._exit(0)
+
+    def _lines(self) -> int:
+        log = self._feed.log
+        return log.index.count if log is not None and log.index is not None else 0
+
+
+if __name__ == "__main__":
+    store = RunStore(Path(tempfile.mkdtemp()))
+    WatchedApp(LiveFeed(RealPlace(), store, of_log(Path(sys.argv[1])))).run()
