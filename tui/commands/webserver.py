@@ -2,9 +2,9 @@
 
 import hmac
 import logging
+import os
 import re
 import secrets
-import socket
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,13 +34,18 @@ class GuardedServer(Server):
         """What the operator opens."""
         return f"{self.public_url}/?token={self.token}"
 
-    def initialize_logging(self) -> None:
-        """No access log: its lines would hold the token."""
-        logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    def serve(self, debug: bool = False) -> None:
+        """Serve until SIGINT or SIGTERM. Raises OSError when the port is taken."""
+        logging.basicConfig(level=logging.ERROR, format="%(message)s")  # no access log: it would hold the token
+        # aiohttp calls `print` when it listens: only then is the address worth opening.
+        web.run_app(self._make_app(), host=HOST, port=self.port, print=self._announce, access_log=None)
 
-    async def on_startup(self, app: web.Application) -> None:
+    def _announce(self, *_: object) -> None:
         may = "It may start and stop servers." if self.control else "It is read-only (--control lets it act)."
         print(f"Open {self.address}\n{may} Ctrl-C ends it; servers stay.", flush=True)
+
+    async def on_startup(self, app: web.Application) -> None:
+        """textual-serve's banner is not shown."""
 
     async def _make_app(self) -> web.Application:
         app = await super()._make_app()
@@ -77,11 +82,12 @@ def _same(one: str, other: str) -> bool:
 
 def serve(command: str, port: int, *, control: bool) -> int:
     """Serve until Ctrl-C. Raises WebError when the port is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise WebError(f"Port {port} of {HOST} cannot be used ({error.strerror}): try --port N.") from None
-    GuardedServer(command, port, secrets.token_urlsafe(24), control=control).serve()
+    # The browser's terminal, whatever this one is.
+    os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    try:
+        GuardedServer(command, port, secrets.token_urlsafe(24), control=control).serve()
+    except OSError as error:
+        raise WebError(
+            f"Port {port} of {HOST} cannot be used ({os.strerror(error.errno or 0)}): try --port N."
+        ) from None
     return 0
