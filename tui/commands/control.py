@@ -11,12 +11,13 @@ from tui.feed.place import Place
 from tui.feed.pump import Pump
 from tui.feed.targets import of_run
 from tui.feed.watch import Watch
-from tui.runs.store import Run
+from tui.runs.store import Run, load_run
 from tui.server.lock import ControlLock, Owner
 from tui.server.stopping import Step
 from tui.snapshot import Snapshot, State
 
 ENDED = (State.FAILED, State.EXITED, State.STOPPED)
+PROOF_LIMIT_S = 30.0  # for the port's answer, once the log says that the server is ready
 
 
 def confirm(question: str, yes: bool) -> bool:
@@ -51,7 +52,7 @@ def tell(steps: Iterable[Step], quiet: bool) -> Step | None:
 
 
 def wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bool) -> Snapshot:
-    """Watch a launch until it serves, ends, or the time is over; the last snapshot."""
+    """Watch a launch until it serves, ends, or the time is over; the last snapshot. See `serves`."""
     return asyncio.run(_wait_ready(run, place, timeout_s, quiet))
 
 
@@ -69,7 +70,7 @@ async def _wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bo
                 print(words, flush=True)
                 said = words
             over = deadline is not None and time.monotonic() > deadline
-            if snapshot.state in (State.RUNNING, *ENDED) or over:
+            if snapshot.state in ENDED or over or _proved(snapshot, run):
                 if snapshot.state in ENDED:
                     await asyncio.sleep(0.5)  # the log's last lines are read after the keeper's word
                     snapshot = await pump.snapshot(time.time())
@@ -81,6 +82,20 @@ async def _wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bo
         watch.stop()
         await task
         pump.close()
+
+
+def serves(snapshot: Snapshot) -> bool:
+    """Whether it is ready by its log and, as far as its port was heard, by that."""
+    return snapshot.state is State.RUNNING and snapshot.endpoint != "foreign"
+
+
+def _proved(snapshot: Snapshot, run: Run) -> bool:
+    """The log's word is no proof; its own port's answer is, and then the run can be gone back to."""
+    if snapshot.state is not State.RUNNING or snapshot.ready_at is None:
+        return False
+    if snapshot.endpoint == "ready" and load_run(run.path).ready_at is not None:
+        return True
+    return snapshot.at > snapshot.ready_at + PROOF_LIMIT_S
 
 
 def print_json(value: object) -> None:

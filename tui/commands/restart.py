@@ -17,13 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.control import confirm, print_json, take, tell, wait_ready
+    from tui.commands.control import confirm, print_json, serves, take, tell, wait_ready
     from tui.commands.knobwords import assignments
     from tui.feed.memory import memory_back
     from tui.feed.place import place_of
     from tui.runs.store import Run, RunStore
     from tui.server import control
-    from tui.snapshot import State
 
     store = RunStore()
     found = run_named(store, options.run)
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             print_json({"run": new.name, "url": new.url})
         return 0
     now = snapshot = wait_ready(new, place, options.timeout, options.json)
-    if snapshot.state is not State.RUNNING and options.or_back:
+    if not serves(snapshot) and options.or_back:
         ready = control.last_ready(store, new)
         if ready is not None:
             if not options.json:
@@ -60,4 +59,4 @@ def run(options: argparse.Namespace) -> int:
                 print(f"{back.name}: {now.state}.")
     if options.json:
         print_json(snapshot_json(now))
-    return 0 if snapshot.state is State.RUNNING else 1
+    return 0 if serves(snapshot) else 1

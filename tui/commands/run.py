@@ -16,13 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.control import confirm, print_json, wait_ready
+    from tui.commands.control import confirm, print_json, serves, wait_ready
     from tui.commands.knobwords import assignments
     from tui.feed.planning import Planner
     from tui.runs.store import RunStore
     from tui.server.control import launch
     from tui.server.profiles import find, set_knobs
-    from tui.snapshot import Snapshot, State
+    from tui.snapshot import Snapshot
 
     store = RunStore()
     place = place_from(options, store)
@@ -50,4 +50,4 @@ def run(options: argparse.Namespace) -> int:
         from tui.commands.statustext import lines_of
 
         print("\n".join(lines_of(snapshot)))
-    return 0 if snapshot.state is State.RUNNING else 1
+    return 0 if serves(snapshot) else 1
