@@ -109,8 +109,8 @@ def test_without_its_keeper_a_server_goes_on_and_is_stopped_after_its_last_reque
     assert [caution["kind"] for caution in status["warnings"]] == ["keeper-gone"]
     with product.Dashboard(deck) as dashboard:
         dashboard.shows("serving", "keeper of this server is gone")
-    with product.stream(run.url, 1500) as parts:
-        done = deck.run("stop", "--yes", "--grace", "60")
+    with product.stream(run.url, 300) as parts:
+        done = deck.run("stop", "--yes", "--grace", "120", limit_s=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "keeper is gone" in done.stdout
     assert b"".join(parts).rstrip().endswith(b"data: [DONE]")

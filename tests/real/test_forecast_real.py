@@ -1,8 +1,8 @@
 """The forecast against a real server: its own token count out of its own P and A, and a plan made before the launch."""
 
 import argparse
+import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import layout
@@ -10,6 +10,7 @@ import psutil
 import pytest
 import serving
 
+from tui.cli import main
 from tui.commands.plan import add_arguments
 from tui.commands.plan_inputs import gather
 from tui.forecast import Forecast, forecast
@@ -27,11 +28,14 @@ WEIGHTS = re.compile(r"Load weight begin\. avail mem=([\d.]+) GB")
 LOADED = re.compile(r"Load weight end\. .*avail mem=([\d.]+) GB")
 TOKENS = re.compile(r"max_total_num_tokens=(\d+)")
 FLOOR = re.compile(r"minimum viable = 1 - available/pre = ([\d.]+)")
+EXACT = re.compile(r"exact pre=([\d.]+) available=([\d.]+)")
 DRAFTS = {"tiny-plain": None, "tiny-eagle3": "tiny-eagle3", "tiny-standalone": "tiny-draft-near"}
 # Of this machine's memory. The server's own allocations between the last log line and the pool (up to 0.05 GiB) must be
 # small beside the pool for a comparison within 2 %.
 FRACTIONS = (0.2, 0.25, 0.3)
 NOISE_BYTES = 300 << 20
+ATTEMPTS = 3
+LIMIT_S = 300.0
 
 
 def plan(profile: str, fraction: float) -> Forecast:
@@ -53,46 +57,58 @@ def cell_of(profile: str, models: Path) -> float:
     return cell_size(VERSION, facts.target, algorithm=algorithm, draft=facts.draft).total
 
 
-@pytest.fixture
-def quiet() -> Callable[[], bool]:
-    """Whether this machine has, once the server ended, the memory it had before the test."""
-    before = psutil.virtual_memory().available
-
-    def judge() -> bool:
-        return abs(psutil.virtual_memory().available - before) < NOISE_BYTES
-
-    return judge
+def started(launch, profile: str, fraction: float) -> tuple[Forecast, str, bool]:
+    """The plan, the log of the launch, and whether no other program moved this machine's memory meanwhile."""
+    memory = psutil.virtual_memory().available
+    before = plan(profile, fraction)
+    with launch(profile, {"max-total-tokens": None, "mem-fraction-static": fraction}) as server:
+        server.wait_for_line("Engine startup timings", LIMIT_S)  # after the summary of the pool
+        log = server.text()
+    return before, log, abs(psutil.virtual_memory().available - memory) < NOISE_BYTES
 
 
 @pytest.mark.parametrize("fraction", FRACTIONS)
 @pytest.mark.parametrize("profile", sorted(DRAFTS))
-def test_tokens_of_a_real_server(launch, models, quiet, profile, fraction) -> None:
-    before = plan(profile, fraction)
-    with launch(profile, {"max-total-tokens": None, "mem-fraction-static": fraction}) as server:
-        server.wait_for_line("Engine startup timings")  # after the summary of the pool
-        log = server.text()
-    tokens = int(TOKENS.search(log)[1])
-    free_before, available = float(WEIGHTS.search(log)[1]), float(LOADED.findall(log)[-1])
-    own = size_pool(
-        PoolInputs(
-            version=VERSION, free_before_gib=free_before, available_gib=available, fraction=fraction,
-            cell_bytes=cell_of(profile, models),
-        )
-    )  # fmt: skip
+def test_tokens_of_a_real_server(launch, models, profile, fraction) -> None:
+    for _ in range(ATTEMPTS):
+        before, log, quiet = started(launch, profile, fraction)
+        tokens = int(TOKENS.search(log)[1])
+        free_before, available = float(WEIGHTS.search(log)[1]), float(LOADED.findall(log)[-1])
+        own = size_pool(
+            PoolInputs(
+                version=VERSION, free_before_gib=free_before, available_gib=available, fraction=fraction,
+                cell_bytes=cell_of(profile, models),
+            )
+        )  # fmt: skip
+        print(f"{profile} at {fraction}: {tokens} tokens, {own.tokens} from its own P and A, planned "
+              f"{before.kv_tokens} ({before.kv_tokens_low} to {before.kv_tokens_high}); quiet: {quiet}")  # fmt: skip
+        inside = before.kv_tokens_low <= tokens <= before.kv_tokens_high
+        near = own.tokens == pytest.approx(tokens, rel=0.02) and before.kv_tokens == pytest.approx(tokens, rel=0.1)
+        if quiet or (near and inside):
+            break
+    else:
+        pytest.skip("other programs moved this machine's memory at every attempt: no plan can be judged")
     assert own.tokens == pytest.approx(tokens, rel=0.02)
     assert before.fits is True
-    if not quiet():
-        pytest.skip("other programs moved this machine's memory meanwhile: a plan made before cannot be judged")
     assert before.kv_tokens_low <= tokens <= before.kv_tokens_high
     assert before.kv_tokens == pytest.approx(tokens, rel=0.1)
 
 
-def test_a_refused_fraction_was_refused_by_plan(launch) -> None:
+def test_a_refused_fraction_was_refused_by_plan_with_the_same_floor(launch, capsys) -> None:
     before = plan("tiny-plain", 0.0001)
     assert (before.fits, before.verdict.kind) == (False, "weights-over-budget")
-    with launch("tiny-plain", {"max-total-tokens": None, "mem-fraction-static": 0.0001}) as server:
-        server.wait_exit(serving.READY_LIMIT_S)
+    knobs = {"max-total-tokens": None, "mem-fraction-static": 0.0001}
+    with launch("tiny-plain", knobs, env={"PYTHONPATH": str(layout.HERE / "exact")}) as server:
+        server.wait_exit(LIMIT_S)
         log = server.text()
-    free_before, available = float(WEIGHTS.search(log)[1]), float(LOADED.search(log)[1])
-    assert float(FLOOR.search(log)[1]) == pytest.approx(1 - available / free_before, abs=0.003)
-    assert before.fraction.floor == pytest.approx(float(FLOOR.search(log)[1]), abs=0.02)
+    refusal = FLOOR.search(log)[1]
+    free_before, available = map(float, EXACT.search(log).groups())
+    words = ["--set", "max-total-tokens=", "--set", "mem-fraction-static=0.0001", "--sglang-version", "0.5.23"]
+    numbers = ["--free-gib", repr(free_before), "--base-gib", repr(free_before - available), "--json"]
+    assert main(["plan", str(layout.PROFILES / "tiny-plain.toml"), *words, *numbers]) == 1
+    told = json.loads(capsys.readouterr().out)
+    print(f"refusal: {refusal}, plan from P and A: {told['fraction']['floor']}, plan before: {before.fraction.floor}")
+    assert told["verdict"]["kind"] == "weights-over-budget"
+    assert f"{told['fraction']['floor']:.4f}" == refusal
+    # Before the launch P and A are estimates.
+    assert before.fraction.floor == pytest.approx(float(refusal), abs=0.02)
