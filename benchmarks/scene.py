@@ -55,9 +55,10 @@ class Scene:
              "--set", f"port={free_port()}"],
             env=self.environ(), cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        run = max((self.folder / "state" / "runs").iterdir(), default=None)
-        if run is None or done.returncode:
+        if done.returncode:
+            self.__exit__()
             raise SystemExit(f"The rehearsal did not start: {done.stderr or done.stdout}")
+        run = max((self.folder / "state" / "runs").iterdir())
         text = (run / "server.log").read_text()
         self.startup = text[: text.index("\n", text.index("ready to roll")) + 1]
         status = subprocess.run(

@@ -12,7 +12,7 @@ class TextualLog(App[None]):
         yield Log()
 
     def on_mount(self) -> None:
-        self.file = Path(sys.argv[1]).open()
+        self.file = Path(sys.argv[1]).open()  # noqa: SIM115 - open as long as the app
         self.set_interval(0.1, self.read)
 
     def read(self) -> None:

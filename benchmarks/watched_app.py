@@ -29,9 +29,9 @@ class WatchedApp(SpecdeckApp):
 
     async def _watch(self) -> None:
         lines, began = int(sys.argv[3]), time.monotonic()
-        while not self._lines():
+        while not self._lines():  # noqa: ASYNC110 - it is the loop itself that is watched
             await asyncio.sleep(STEP_S)
-        Path(sys.argv[2] + ".ready").touch()
+        os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
         steps: list[float] = []
         last, calm = time.monotonic(), 0.0
         while last - began < LIMIT_S and not (self._lines() >= lines and calm > 1.0):
@@ -48,7 +48,12 @@ class WatchedApp(SpecdeckApp):
             "folded_lines": self._feed.snapshot.log_lines,
             "seconds": last - began - calm,
         }
-        Path(sys.argv[2]).write_text(json.dumps(found))
+        self._leave(json.dumps(found))
+
+    def _leave(self, found: str) -> None:
+        part = Path(sys.argv[2] + ".part")
+        part.write_text(found)
+        part.rename(sys.argv[2])
         os._exit(0)
 
     def _lines(self) -> int:
