@@ -165,6 +165,7 @@ class Dashboard:
         if self.pid == 0:
             environ = deck.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
             os.execve(SCRIPT, [str(SCRIPT), *words], environ)
+        os.set_inheritable(self._master, False)  # else the next dashboard would keep this one's terminal open
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._screen = Screen()
         self._status: int | None = None
@@ -204,9 +205,14 @@ class Dashboard:
 
     def hang_up(self) -> int:
         """Close the terminal: the kernel sends SIGHUP. The exit status."""
-        os.close(self._master)
-        self._master = -1
+        self._close()
         return self.wait()
+
+    def _close(self) -> None:
+        master, self._master = self._master, -1
+        if master >= 0:
+            self._reader.join()
+            os.close(master)
 
     def _read(self) -> None:
         rest = b""
@@ -232,9 +238,7 @@ class Dashboard:
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 self.signal(signal.SIGKILL)
-        if self._master >= 0:
-            os.close(self._master)
-            self._master = -1
+        self._close()
 
 
 @contextlib.contextmanager
