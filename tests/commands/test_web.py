@@ -181,7 +181,9 @@ async def click_through(tab, address):
     await tab.click(600, 400)
     await tab.press("?")
     await tab.until_picture_differs(drawn)
+    help_ = await tab.picture()
     await tab.press("\x1b", "Escape")
+    await tab.until_picture_differs(help_)
     await tab.press("q")
     await tab.until("document.body.classList.contains('-closed')")
 
@@ -235,6 +237,6 @@ class Tab:
 
     async def press(self, text, key=None):
         name = key or text
-        code = {"windowsVirtualKeyCode": 27} if key == "Escape" else {"text": text}
+        code = {"code": "Escape", "windowsVirtualKeyCode": 27} if key == "Escape" else {"text": text}
         await self.call("Input.dispatchKeyEvent", type="keyDown", key=name, **code)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=name)
