@@ -32,6 +32,10 @@ _REFUSES = re.compile(
     r"compute capability|sm_?\d)",
     re.IGNORECASE,
 )
+_WORDS = re.compile(
+    r"requires? SM ?[>=<\d]|not supported in this architecture|NVCC compilation failed|nvcc.{0,40}failed"
+    r"|NVIDIA driver on your system is too old|requires? (?:CUDA|a GPU|Hopper|Blackwell|Ampere)",
+)
 _LAYER_CODE = re.compile(r"sglang/srt/layers/|sgl_kernel|flashinfer|deep_gemm|triton/|flash_attn|quantization/")
 
 
@@ -60,6 +64,13 @@ def kernel(incident: Incident, case: Case) -> Verdict | None:
     if problem is None or _HARDWARE.search(incident.text):
         return None
     title, what = _REST[problem.code]
+    if "AlignedAllocator" in incident.text:
+        title = "FlashInfer's workspace buffer is too small"
+        what = (
+            "a larger SGLANG_FLASHINFER_WORKSPACE_SIZE in the server's environment, a smaller prefill "
+            "chunk, or another "
+        )
+        what += "--attention-backend"
     advice = " The memory advice in the message is generic and does not apply." if _advised(incident) else ""
     return verdict(
         "kernel",
@@ -136,11 +147,12 @@ def no_gpu(incident: Incident, case: Case) -> Verdict | None:
 def refusal_in_layers(incident: Incident, case: Case) -> Verdict | None:
     """An exception without known words, raised in a layer, that says that something is not supported."""
     trace = incident.trace
-    if trace is None or trace.exception is None or not trace.where:
+    if trace is None or trace.exception is None:
         return None
     title = incident.title()
-    unimplemented = trace.exception.endswith("NotImplementedError")
-    if not (unimplemented or _REFUSES.search(title)) or not _LAYER_CODE.search("\n".join(trace.where[-3:])):
+    unimplemented = trace.exception.endswith("NotImplementedError") or _REFUSES.search(title) is not None
+    in_a_layer = _LAYER_CODE.search("\n".join(trace.where[-3:])) is not None
+    if _WORDS.search(trace.message) is None and not (unimplemented and in_a_layer):
         return None
     return verdict(
         "kernel",

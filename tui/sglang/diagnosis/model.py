@@ -7,7 +7,12 @@ from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, Recogniser, verdict
 
 _MISSING = ("model-missing", "model-gated", "model-bad-name", "model-offline")
-_PATH = re.compile(r"'(/[^'\n]{1,400})'|'([\w.-]{1,100}/[\w.-]{1,100})'")
+_UNREADABLE = re.compile(
+    r"PermissionError:? .{0,40}Permission denied: '[^'\n]{0,400}(?:\.json|safetensors|\.bin|\.gguf|model)"
+)
+_PATH = re.compile(
+    r"'(/[^'\n]{1,400})'|'([\w.-]{1,100}/[\w.-]{1,100})'|(?:^|: )([\w./-]{1,200}) is not a local folder", re.M
+)
 
 
 def missing(incident: Incident, case: Case) -> Verdict | None:
@@ -31,6 +36,19 @@ def missing(incident: Incident, case: Case) -> Verdict | None:
         )
         why += "--speculative-draft-model-path; in a container the folder has to be mounted."
     return verdict("model-missing", incident, *_MISSING, title=title, why=why)
+
+
+def unreadable(incident: Incident, case: Case) -> Verdict | None:
+    """The files are there, and the server's user may not read them."""
+    if not _UNREADABLE.search(incident.text) and not _UNREADABLE.search(incident.title()):
+        return None
+    return verdict(
+        "model-missing",
+        incident,
+        title="The checkpoint may not be read",
+        why=f"{incident.title()}: give the user that runs the server the right to read the folder and its files.",
+        confidence=LIKELY,
+    )
 
 
 def needs_code(incident: Incident, case: Case) -> Verdict | None:
@@ -82,13 +100,14 @@ def misfit(incident: Incident, case: Case) -> Verdict | None:
 
 
 def _name(incident: Incident, case: Case) -> str:
-    found = _PATH.search(incident.text)
-    said = (found[1] or found[2]) if found else None
-    known = [case.value("speculative-draft-model-path"), case.value("model-path", "model")]
-    if said is None or said.startswith("namespace/"):
-        said = next((name for name in reversed(known) if isinstance(name, str)), None) if not known[0] else None
+    """The checkpoint that the message names; else the launch's, where it has only one."""
+    names = (match[1] or match[2] or match[3] for match in _PATH.finditer(incident.text))
+    said = next((name for name in names if not name.startswith("namespace/")), None)
+    if said is None and case.value("speculative-draft-model-path") is None:
+        target = case.value("model-path", "model")
+        said = target if isinstance(target, str) else None
     return f" {said!r}" if said else ""
 
 
-RECOGNISERS: tuple[Recogniser, ...] = (needs_code, missing, broken)
+RECOGNISERS: tuple[Recogniser, ...] = (needs_code, missing, broken, unreadable)
 LAST: tuple[Recogniser, ...] = (misfit,)
