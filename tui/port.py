@@ -19,7 +19,10 @@ class ProfileChoice:
 
 @dataclass(frozen=True, slots=True)
 class FlagInfo:
-    """A launch flag as the knob editor sees it. `type`: "int", "float", "str", "bool" or "choice"."""
+    """A launch flag as the knob editor sees it. `type`: bool, int, float, str, json, or size ("4k").
+
+    `many`: takes several values. `optional_value`: may stand without one.
+    """
 
     name: str
     type: str = "str"
@@ -27,6 +30,8 @@ class FlagInfo:
     default: Any = None
     help: str = ""
     group: str = ""
+    many: bool = False
+    optional_value: bool = False
 
 
 class Forecast(Protocol):
@@ -111,6 +116,48 @@ class History(Protocol):
         """Runs side by side, one alone against the baseline; a sentence when they cannot be compared."""
         ...
 
+    def replay(self, name: str) -> "Feed":
+        """A feed that plays a run again; its `playback` is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place of a recording to jump to. `at_s`: seconds after its start; `kind`: "phase", "mark" or "crash"."""
+
+    at_s: float
+    kind: str
+    name: str
+
+
+class Playback(Protocol):
+    """How a recording is played."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Phases, marks and crashes, in order; empty until the recording is read."""
+        ...
+
+    def pause(self, paused: bool | None = None) -> bool:
+        """Pause or go on; without an argument the other of the two. Returns whether it is paused now."""
+        ...
+
+    def faster(self, factor: float) -> float:
+        """Multiply the speed, between 1 and 1000. Returns the new one."""
+        ...
+
+    async def step(self, forward: bool = True) -> None:
+        """One moment on, or back, paused."""
+        ...
+
+    async def seek(self, where: str) -> str | None:
+        """To "90%", "+12:30", "45s" or the name of a place; a sentence when there is no such place."""
+        ...
+
+    async def jump(self, forward: bool = True) -> str | None:
+        """To the next, or the previous, place; its name, None where there is none."""
+        ...
+
 
 class LogView(Protocol):
     """The log that the log pane shows. Another object means another log is followed.
@@ -140,6 +187,11 @@ class Feed(Protocol):
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         """Until cancelled, call `on_snapshot` on the event loop, about 1-4 times a second and at once on great news."""
+        ...
+
+    @property
+    def playback(self) -> Playback | None:
+        """What plays the recording; None of a living server."""
         ...
 
     @property

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tui.errors import SpecdeckError
@@ -15,7 +16,10 @@ from tui.forecast.predict import forecast
 from tui.forecast.result import Forecast
 from tui.models.errors import CheckpointError
 from tui.port import FlagInfo
-from tui.server.commandline import local_path, merge_knobs
+from tui.server.commandline import command_line, local_path, merge_knobs
+from tui.server.exporter import export_shell
+from tui.server.ports import holder
+from tui.server.preflight import Finding, Surroundings, findings, preflight
 from tui.server.profiles import Profile
 from tui.sglang.catalogue import Catalogue, builtin_catalogue, probed_catalogue
 from tui.sglang.memknobs import ModelTraits, memory_knobs
@@ -56,6 +60,10 @@ class PlannedForecast:
     def fits(self) -> bool | None:
         return self.found.fits
 
+    @property
+    def kv_tokens(self) -> int | None:
+        return self.found.kv_tokens
+
 
 class Planner:
     """Forecasts for one place. Blocking: a checkpoint may be read, a driver asked."""
@@ -89,14 +97,51 @@ class Planner:
         return tuple(
             FlagInfo(
                 name=flag.name,
-                type="choice" if flag.choices else flag.type if flag.type in ("int", "float", "bool") else "str",
+                type=flag.type,
                 choices=flag.choices,
                 default=flag.default,
                 help=flag.help,
                 group=flag.group,
+                many=flag.many,
+                optional_value=flag.optional_value,
             )
             for flag in catalogue.flags
         )
+
+    def preflight(
+        self,
+        profile: Profile,
+        changes: Mapping[str, Any],
+        log_folder: Path,
+        *,
+        own_pids: frozenset[int] = frozenset(),
+        own_port: bool = False,
+    ) -> tuple[Finding, ...]:
+        """What stands against launching `profile` with `changes`. `own_*`: what the server that is replaced holds.
+
+        A rehearsal has no files of the model and no interpreter, so nothing is said of them there.
+        """
+        if self._place.rehearsal:
+            return self._rehearsed(profile, changes, own_port)
+        sample = self._place.sample(time.time(), (), host=False)
+        gpus = sample.gpus if sample.gpus or sample.error is None else None
+        return preflight(profile, changes, gpus=gpus, own_pids=own_pids, log_folder=log_folder, own_port=own_port)
+
+    def _rehearsed(self, profile: Profile, changes: Mapping[str, Any], own_port: bool) -> tuple[Finding, ...]:
+        knobs = merge_knobs(profile.knobs, changes)
+        version = parse_version(self._place.prepare(profile).sglang_version)
+        try:
+            command = command_line(profile, changes)
+        except SpecdeckError as error:
+            return findings(Surroundings(version=version, program_problem=str(error), knobs=knobs))
+        held = None if own_port else holder(command.host, command.port)
+        address = f"{command.host}:{command.port}"
+        return findings(Surroundings(version=version, port_holder=held, address=address, knobs=knobs))
+
+    @staticmethod
+    def command(profile: Profile, changes: Mapping[str, Any]) -> str:
+        """The shell command that a launch with `changes` means; secrets are variables in it."""
+        return export_shell(profile, changes)
 
     def _machine(
         self, profile: Profile, knobs: Mapping[str, Any], snapshot: Snapshot, rank: RankMemory | None

@@ -206,6 +206,11 @@ def user_folder() -> Path:
     return platformdirs.user_config_path("specdeck") / "profiles"
 
 
+def file_name(name: str) -> str:
+    """The file that a profile of this name is saved in: what is no letter, digit, dot or dash becomes a dash."""
+    return (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "profile")[:100] + ".toml"
+
+
 def knob_name(name: str) -> str:
     """A flag's name as profiles spell it: `--mem_fraction_static` is `mem-fraction-static`."""
     return name.lstrip("-").replace("_", "-")
