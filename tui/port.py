@@ -34,6 +34,46 @@ class FlagInfo:
     optional_value: bool = False
 
 
+class Finding(Protocol):
+    """Something that stands against a launch. `severity` "error": it would fail. `fix` begins in lower case."""
+
+    @property
+    def severity(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def fix(self) -> str: ...
+
+
+class Told(str):
+    """One visible step of control, in words. `kind`: "note", "waiting" (`left_s` until SIGKILL), "problem" or "done".
+
+    The last one is "done"; `ok` tells whether everything is as it should be.
+    """
+
+    kind: str
+    left_s: float | None
+    ok: bool
+
+    def __new__(cls, text: str, kind: str = "note", left_s: float | None = None, ok: bool = True) -> "Told":
+        told = super().__new__(cls, text)
+        told.kind, told.left_s, told.ok = kind, left_s, ok
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class SeenServer:
+    """An SGLang server on this machine, whoever started it. `ours`: the run by which specdeck knows it."""
+
+    pid: int
+    title: str
+    url: str
+    ranks: int = 0
+    command: str = ""
+    log: str = ""
+    ours: str = ""
+
+
 class Forecast(Protocol):
     """What a launch with other knobs would do. `fits` None: cannot tell; `verdict` is a sentence."""
 
@@ -43,6 +83,8 @@ class Forecast(Protocol):
     def verdict(self) -> str: ...
     @property
     def fits(self) -> bool | None: ...
+    @property
+    def kv_tokens(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,18 +249,69 @@ class Feed(Protocol):
         """The flags that the knob editor offers."""
         ...
 
+    @property
+    def owner(self) -> str:
+        """Who else controls the server on the screen, in words; empty when nobody does."""
+        ...
+
     async def forecast(self, knobs: Mapping[str, object]) -> Forecast | None:
         """What a restart with these knobs changed would do; None when nothing can be said. A value of None removes."""
+        ...
+
+    async def forecast_launch(self, profile: str, knobs: Mapping[str, object]) -> Forecast | None:
+        """What launching a profile with these knobs changed would do."""
+        ...
+
+    async def preflight(self, profile: str | None, knobs: Mapping[str, object]) -> tuple[Finding, ...]:
+        """What stands against launching a profile, or with None against a restart, with these knobs changed."""
+        ...
+
+    async def command(self, knobs: Mapping[str, object]) -> str:
+        """The shell command of a restart with these knobs changed, secrets as variables. Raises SpecdeckError."""
+        ...
+
+    async def save_profile(self, name: str, knobs: Mapping[str, object]) -> str:
+        """Write these knobs to the profile on the screen, comments kept, or to a new one called `name`; the path.
+
+        Raises SpecdeckError.
+        """
         ...
 
     async def launch(self, profile: str, knobs: Mapping[str, object]) -> str | None:
         """Start a server; a sentence when it could not be started."""
         ...
 
-    def stop(self, grace_s: float) -> AsyncIterator[str]:
-        """Stop the server, telling each visible step in words."""
+    def stop(self, grace_s: float) -> AsyncIterator[Told]:
+        """Stop the server, telling each visible step."""
         ...
 
-    def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[str]:
-        """Stop, wait for the memory, launch with these knobs changed, telling each visible step in words."""
+    def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[Told]:
+        """Stop, wait for the memory, launch with these knobs changed, telling each visible step.
+
+        Closing the iterator between two steps cancels what is still to come.
+        """
+        ...
+
+    async def kill(self) -> str | None:
+        """SIGKILL to the server's processes at once, ending a countdown; a sentence when it could not be done."""
+        ...
+
+    async def back_to(self) -> str | None:
+        """The last run that reached ready, to which `go_back` goes back."""
+        ...
+
+    def go_back(self) -> AsyncIterator[Told]:
+        """Launch the last profile that reached ready, with the knobs it had then."""
+        ...
+
+    async def discover(self) -> tuple[SeenServer, ...]:
+        """The SGLang servers that run on this machine."""
+        ...
+
+    async def attach(self, pid: int) -> str | None:
+        """Watch another server of this machine, everything but control; a sentence when it cannot be."""
+        ...
+
+    async def adopt(self, pid: int) -> str | None:
+        """Take over a server that somebody started by hand; a sentence when it cannot be. Nothing is signalled."""
         ...

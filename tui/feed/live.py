@@ -2,28 +2,33 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.facts import Fact
+from tui.feed.asking import save_as, seen_servers
 from tui.feed.memory import memory_back
 from tui.feed.place import Place
 from tui.feed.planning import PlannedForecast, Planner
 from tui.feed.pump import Pump
-from tui.feed.targets import Target, nothing, of_run
+from tui.feed.targets import Target, nothing, of_pid, of_run
 from tui.feed.watch import Watch
-from tui.port import FlagInfo, LogView, ProfileChoice
+from tui.port import FlagInfo, LogView, ProfileChoice, SeenServer, Told
+from tui.procid import process_id
 from tui.runs.history import RunHistory
 from tui.runs.recorder import Recorder
 from tui.runs.store import Run, RunStore
 from tui.runs.summaries import expectation, learned
 from tui.server import control, stopping
+from tui.server.adopt import adopt
 from tui.server.commandline import merge_knobs
-from tui.server.lock import ControlLock, Owner
+from tui.server.lock import ControlLock, Owner, owner_of
+from tui.server.preflight import Finding
 from tui.server.profiles import Profile, available, find, set_knobs
+from tui.server.stopping import Step
 from tui.snapshot import Snapshot
 
 QUIET_S = 1.0  # between two snapshots when nothing urgent happens
@@ -45,7 +50,9 @@ class LiveFeed:
         self._planner = Planner(place)
         self._lock: ControlLock | None = None
         self._tick: Callable[[], None] | None = None
+        self._owner = ""
         self.history = RunHistory(store)
+        self.playback = None
         self.greeting = ""  # said on the screen when it opens
         self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
 
@@ -122,9 +129,12 @@ class LiveFeed:
             pump.urgent.clear()
             if self._tick is not None:
                 await pump.call(self._tick)
+            if self._target.run is not None:
+                await asyncio.to_thread(self._look_at_owner, self._target.run)
 
     def _switch(self, target: Target) -> None:
         self._target = target
+        self._owner = ""
         self._switched.set()
 
     async def _tell(self, *facts: Fact) -> None:
@@ -153,10 +163,36 @@ class LiveFeed:
             return None
         return await asyncio.to_thread(self._plan, profile, knobs)
 
-    async def forecast_launch(self, name: str) -> PlannedForecast | None:
-        """What launching a profile would do."""
-        profile = await asyncio.to_thread(find, name)
-        return await asyncio.to_thread(self._plan, profile, {})
+    async def forecast_launch(self, profile: str, knobs: Mapping[str, Any]) -> PlannedForecast | None:
+        return await asyncio.to_thread(lambda: self._plan(find(profile), knobs))
+
+    async def preflight(self, profile: str | None, knobs: Mapping[str, Any]) -> tuple[Finding, ...]:
+        if profile is not None:
+            return await asyncio.to_thread(lambda: self._planner.preflight(find(profile), knobs, self._store.root))
+        run = self.run_now
+        if run is None:
+            return ()
+        own = frozenset(process.pid for process in (*run.tree, run.server) if process is not None)
+        alive = run.exited is None
+        return await asyncio.to_thread(
+            lambda: self._planner.preflight(
+                control.profile_of(run), knobs, self._store.root, own_pids=own, own_port=alive
+            )
+        )
+
+    async def command(self, knobs: Mapping[str, Any]) -> str:
+        profile = self._profile()
+        if profile is None:
+            raise SpecdeckError("There is no launch to write down: this server was not launched from here.")
+        return self._planner.command(profile, knobs)
+
+    async def save_profile(self, name: str, knobs: Mapping[str, Any]) -> str:
+        if self.read_only:
+            raise SpecdeckError("This dashboard is read-only.")
+        profile = self._profile()
+        if profile is None:
+            raise SpecdeckError("There is no profile to save: this server was not launched from here.")
+        return str(await asyncio.to_thread(save_as, profile, name, knobs))
 
     def _plan(self, profile: Profile, knobs: Mapping[str, Any]) -> PlannedForecast | None:
         version = self.snapshot.sglang_version or profile.sglang_version
@@ -180,26 +216,30 @@ class LiveFeed:
         prepared = self.place.prepare(set_knobs(profile, knobs) if knobs else profile)
         return control.launch(prepared, self._store, rehearsal=self.place.rehearsal)
 
-    async def stop(self, grace_s: float) -> AsyncIterator[str]:
+    async def stop(self, grace_s: float) -> AsyncIterator[Told]:
         run = self.run_now
-        if run is None:
-            yield "There is nothing to stop: this server was not launched from here."
-            return
-        refusal = self._take_control(run)
-        if refusal is not None:
-            yield refusal
+        refusal = self._refusal(run, "stop")
+        if run is None or refusal is not None:
+            yield Told(refusal or "", "done", ok=False)
             return
         async for step in self._steps(stopping.stop(run, grace_s, "stop asked for", memory_back(self.place, run))):
-            yield step.text
+            yield _told(step)
 
-    async def restart(self, knobs: Mapping[str, Any]) -> AsyncIterator[str]:
+    async def kill(self) -> str | None:
         run = self.run_now
-        if run is None:
-            yield "There is nothing to restart: this server was not launched from here."
-            return
-        refusal = self._take_control(run)
-        if refusal is not None:
-            yield refusal
+        refusal = self._refusal(run, "kill")
+        if run is None or refusal is not None:
+            return refusal
+        async for step in self._steps(stopping.kill(run)):
+            if step.kind == "done" and not step.ok:
+                return step.text
+        return None
+
+    async def restart(self, knobs: Mapping[str, Any]) -> AsyncIterator[Told]:
+        run = self.run_now
+        refusal = self._refusal(run, "restart")
+        if run is None or refusal is not None:
+            yield Told(refusal or "", "done", ok=False)
             return
         profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
         steps = control.restart(
@@ -210,33 +250,83 @@ class LiveFeed:
             memory_back=memory_back(self.place, run),
             rehearsal=self.place.rehearsal,
         )
-        async for step in self._steps(steps):
-            if step.kind == "done" and step.ok and step.run is not None:
-                self._taken_over(step.run)
-            yield step.text
+        try:
+            async for step in self._steps(steps):
+                if step.kind == "done" and step.ok and step.run is not None:
+                    self._taken_over(step.run)
+                yield _told(step)
+        finally:
+            await asyncio.to_thread(_close, steps)
 
-    async def go_back(self) -> AsyncIterator[str]:
-        """Launch the last profile that reached ready, with the knobs it had then."""
+    async def back_to(self) -> str | None:
+        run = await asyncio.to_thread(control.last_ready, self._store, self.run_now)
+        return None if run is None else run.name
+
+    async def go_back(self) -> AsyncIterator[Told]:
+        if self.read_only:
+            yield Told("This dashboard is read-only.", "done", ok=False)
+            return
         run = await asyncio.to_thread(control.last_ready, self._store, self.run_now)
         if run is None:
-            yield "No earlier run reached ready, so there is nothing to go back to."
+            yield Told("No earlier run reached ready, so there is nothing to go back to.", "done", ok=False)
             return
         try:
             profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
             new = await asyncio.to_thread(lambda: control.launch(profile, self._store, rehearsal=self.place.rehearsal))
         except SpecdeckError as error:
-            yield str(error)
+            yield Told(str(error), "done", ok=False)
             return
         self._taken_over(new)
-        yield f"Back to {run.name}: launched as {new.name}."
+        yield Told(f"Back to {run.name}: launched as {new.name}.", "done")
 
-    async def _steps(self, steps: Iterator[stopping.Step]) -> AsyncIterator[stopping.Step]:
+    # ---- servers that others started
+
+    async def discover(self) -> tuple[SeenServer, ...]:
+        return await asyncio.to_thread(seen_servers, self._store)
+
+    async def attach(self, pid: int) -> str | None:
+        try:
+            target = await asyncio.to_thread(of_pid, pid, self._store)
+        except SpecdeckError as error:
+            return str(error)
+        self._release()
+        self._switch(target)
+        return None
+
+    async def adopt(self, pid: int) -> str | None:
+        if self.read_only:
+            return "This dashboard is read-only."
+        process = process_id(pid)
+        if process is None:
+            return f"There is no process {pid} any more."
+        try:
+            run = await asyncio.to_thread(adopt, process, self._store)
+        except SpecdeckError as error:
+            return str(error)
+        self._taken_over(run)
+        return None
+
+    @property
+    def owner(self) -> str:
+        return self._owner
+
+    def _look_at_owner(self, run: Run) -> None:
+        """One system call or two; from the pump's thread."""
+        found = owner_of(run) if self._lock is None else None
+        self._owner = "" if found is None else str(found)
+
+    def _refusal(self, run: Run | None, verb: str) -> str | None:
+        if run is None:
+            return f"There is nothing to {verb}: this server was not launched from here."
+        return self._take_control(run)
+
+    async def _steps(self, steps: Iterator[Step]) -> AsyncIterator[Step]:
         """Each blocking step in a worker thread; its failures are the last step."""
         while True:
             try:
                 step = await asyncio.to_thread(next, steps, None)
             except SpecdeckError as error:
-                yield stopping.Step("done", str(error), ok=False)
+                yield Step("done", str(error), ok=False)
                 return
             if step is None:
                 return
@@ -270,3 +360,14 @@ class LiveFeed:
             return control.profile_of(run)
         except SpecdeckError:
             return None
+
+
+def _told(step: Step) -> Told:
+    return Told(step.text, step.kind, step.left_s, step.ok)
+
+
+def _close(steps: Iterator[Step]) -> None:
+    """Nothing after the present step is done; one that still runs in its thread ends by itself."""
+    if isinstance(steps, Generator):
+        with suppress(ValueError):
+            steps.close()

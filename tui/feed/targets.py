@@ -7,7 +7,7 @@ from pathlib import Path
 from tui.errors import SpecdeckError
 from tui.facts import Attached, Fact, ProcessId
 from tui.procid import process_id
-from tui.runs.store import Run
+from tui.runs.store import Run, RunStore
 from tui.server.adopt import AdoptError, adopted_profile
 from tui.server.commandline import command_line, flag_value
 from tui.server.control import profile_of
@@ -75,12 +75,12 @@ def of_url(url: str, api_key: str | None = None) -> Target:
     return Target(title=url, url=url, api_key=api_key, facts=(Attached(at=time.time(), target=url, url=url),))
 
 
-def of_pid(pid: int) -> Target:
-    """A server's process; of a worker's pid its server is taken."""
+def of_pid(pid: int, store: RunStore | None = None) -> Target:
+    """A server's process, as the run of it that `store` has. Raises AttachError."""
     process = process_id(pid)
     if process is None:
         raise AttachError(f"There is no process {pid}.")
-    found = next((server for server in find_servers() if server.process == process), None)
+    found = next((server for server in find_servers(store) if server.process == process), None)
     if found is not None:
         return of_found(found)
     try:
