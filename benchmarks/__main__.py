@@ -55,7 +55,9 @@ def main() -> int:
     with Scene() as scene:
         for name in options.parts or PARTS:
             print(f"measuring: {name}", file=sys.stderr)
-            rows += PARTS[name](scene, options.quick)
+            for row in PARTS[name](scene, options.quick):
+                print(as_text([row]).splitlines()[1], file=sys.stderr)
+                rows.append(row)
     print(json.dumps({"machine": where, "rows": as_json(rows)}, indent=1) if options.json else as_text(rows))
     if not options.quick and not options.parts:
         keep(rows, where)

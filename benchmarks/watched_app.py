@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tui.app import main
 from tui.app.main import SpecdeckApp
 from tui.feed.live import LiveFeed
 from tui.feed.place import RealPlace
@@ -23,40 +24,43 @@ LIMIT_S = 150.0
 
 
 class WatchedApp(SpecdeckApp):
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.run_worker(self._watch(), group="watch")
+    """Textual calls the `on_mount` of every class of an app, so this one does not call the other."""
 
-    async def _watch(self) -> None:
+    CSS_PATH = Path(main.__file__).with_name("specdeck.tcss")
+
+    def on_mount(self) -> None:
+        self.run_worker(self.stop_watch(), group="watch")
+
+    async def stop_watch(self) -> None:
         lines, began = int(sys.argv[3]), time.monotonic()
-        while not self._lines():  # noqa: ASYNC110 - it is the loop itself that is watched
+        while not self.line_count():  # noqa: ASYNC110 - it is the loop itself that is watched
             await asyncio.sleep(STEP_S)
         os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
         steps: list[float] = []
         last, calm = time.monotonic(), 0.0
-        while last - began < LIMIT_S and not (self._lines() >= lines and calm > 1.0):
+        while last - began < LIMIT_S and not (self.line_count() >= lines and calm > 1.0):
             await asyncio.sleep(STEP_S)
             now = time.monotonic()
             steps.append(now - last - STEP_S)
-            calm = calm + now - last if self._lines() >= lines else 0.0
+            calm = calm + now - last if self.line_count() >= lines else 0.0
             last = now
         steps.sort()
         found = {
             "longest_s": steps[-1],
             "p999_s": steps[int(len(steps) * 0.999) - 1],
-            "lines": self._lines(),
+            "lines": self.line_count(),
             "folded_lines": self._feed.snapshot.log_lines,
             "seconds": last - began - calm,
         }
-        self._leave(json.dumps(found))
+        self.report(json.dumps(found))
 
-    def _leave(self, found: str) -> None:
+    def report(self, found: str) -> None:
         part = Path(sys.argv[2] + ".part")
         part.write_text(found)
         part.rename(sys.argv[2])
         os._exit(0)
 
-    def _lines(self) -> int:
+    def line_count(self) -> int:
         log = self._feed.log
         return log.index.count if log is not None and log.index is not None else 0
 
