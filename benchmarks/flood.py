@@ -19,7 +19,7 @@ STALL_S = 0.05
 
 def watched(scene: Scene, log: Path, lines: int, write: Callable[[], None]) -> dict[str, float]:
     """What the app says about itself after `write` brought the log to so many lines."""
-    out = scene.folder / f"watched-{lines}.json"
+    out = scene.folder / f"watched-{log.name}.json"
     ready = Path(f"{out}.ready")
     command = [sys.executable, "-m", "benchmarks.watched_app", str(log), str(out), str(lines)]
     pid, master = start(command, 40, 120, scene.environ(moves=True))

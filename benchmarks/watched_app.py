@@ -38,11 +38,11 @@ class WatchedApp(SpecdeckApp):
         os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
         steps: list[float] = []
         last, calm = time.monotonic(), 0.0
-        while last - began < LIMIT_S and not (self.line_count() >= lines and calm > 1.0):
+        while last - began < LIMIT_S and calm <= 1.0:
             await asyncio.sleep(STEP_S)
             now = time.monotonic()
             steps.append(now - last - STEP_S)
-            calm = calm + now - last if self.line_count() >= lines else 0.0
+            calm = calm + now - last if self.seen_all(lines) else 0.0
             last = now
         steps.sort()
         found = {
@@ -59,6 +59,10 @@ class WatchedApp(SpecdeckApp):
         part.write_text(found)
         part.rename(sys.argv[2])
         os._exit(0)
+
+    def seen_all(self, lines: int) -> bool:
+        """Indexed for the pane and folded into the snapshot."""
+        return self.line_count() >= lines and self._feed.snapshot.log_lines >= lines
 
     def line_count(self) -> int:
         log = self._feed.log
