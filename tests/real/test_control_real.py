@@ -145,9 +145,9 @@ def test_two_dashboards_one_controls_until_its_terminal_goes(deck, free_port, tm
             assert alive(run.server)
             assert serving.get(run.url, "/health").status == 200
             with product.Dashboard(deck, "--read-only") as third:
-                third.shows("serving")
-                third.press("S")
-                third.shows("read-only")
+                assert "S stop" not in third.shows("serving", "q leave")
+                third.press("S?")  # the help that the second key opens tells that the first one did nothing
+                assert "Cancel" not in third.shows("Leave, the server stays")
             # A server whose scheduler was killed ends by itself after six seconds: the stop falls into them.
             product.scheduler_of(run).kill()
             second.press("S")
