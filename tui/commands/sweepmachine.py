@@ -21,6 +21,7 @@ from tui.snapshot import Snapshot, State
 _GRACE_S = 30.0
 _TOLERANCE_GIB = 0.5
 _RISE_S = 1.5
+_RISES = 10
 
 
 class PlaceMachine:
@@ -43,9 +44,26 @@ class PlaceMachine:
 
     def plan(self, case: Case) -> Plan:
         profile = self.profile(case)
+        plan = self._plan(profile)
+        if plan.fits is False and profile.knobs.get("device") != "cpu" and self._memory_rises():
+            plan = self._plan(profile)
+        return plan
+
+    def _plan(self, profile: Profile) -> Plan:
         past = summaries.learned(self._store, profile.knobs, profile.sglang_version)
         found = self._planner.forecast(profile, {}, Snapshot(at=0.0), past)
         return Plan(None, "") if found is None else Plan(found.fits, found.verdict)
+
+    def _memory_rises(self) -> bool:
+        """Whether the GPUs were still getting memory back, of a server that ended a moment ago; waits until not."""
+        rose, free = False, self._free()
+        for _ in range(_RISES):
+            time.sleep(_RISE_S)
+            before, free = free, self._free()
+            if all(gib <= before.get(uuid, gib) + _TOLERANCE_GIB for uuid, gib in free.items()):
+                break
+            rose = True
+        return rose
 
     def launch(self, case: Case) -> str:
         profile = self.profile(case)

@@ -15,6 +15,7 @@ from tui.runs.store import Run, RunStore
 from tui.runs.summary import Summary
 
 NOTES = "notes.json"
+_KEEPER_ENDS_S = 3.0  # it outlives its server by a moment
 SUMMARY_LIMIT_S = 2.0  # how long a listing may spend on summaries that are missing
 
 
@@ -147,6 +148,9 @@ def baseline(store: RunStore, model: str | None = None) -> Summary | None:
 
 def delete(run: Run) -> None:
     """Remove a run for good. Raises RunBusyError while it lives, StoreError when it cannot be removed."""
+    until = time.monotonic() + _KEEPER_ENDS_S
+    while run.alive and run.exited is not None and time.monotonic() < until:
+        time.sleep(0.05)
     if run.alive:
         raise RunBusyError(f"{run.name} is still running: stop it first.")
     gone = run.path.with_name(f".gone-{run.name}")
