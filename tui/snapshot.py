@@ -184,6 +184,7 @@ class Snapshot:
     title: str = ""  # what the status line calls the server: profile, URL, log file
     rehearsal: bool = False
     replay: bool = False  # a recorded run is played
+    playback: str = ""  # how, and where in it: "10x, 3:20 of 18:05"
     controlled: bool = False  # launched or adopted by specdeck: may be stopped from here
     sglang_version: str | None = None
     version_note: str = ""  # "0.5.3–0.5.9, by the form of the log" when the version is not told

@@ -20,8 +20,11 @@ from tui.app.screens.dashboard import CONTROL, Dashboard
 from tui.app.screens.dialog import Dialog
 from tui.app.screens.knob_editor import KnobEditor
 from tui.app.screens.reader import Entry, HelpScreen, Reader
+from tui.app.screens.replay import ReplayDashboard, SeekDialog
+from tui.app.screens.runs import NoteEditor, RunsScreen
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
+from tui.app.widgets.runs_table import RunsTable
 from tui.app.words import LEAVING
 from tui.port import Feed
 from tui.snapshot import Snapshot
@@ -80,7 +83,7 @@ class SpecdeckApp(App[int]):
 
     def on_mount(self) -> None:
         self._load_keymap()
-        self.dashboard = Dashboard(self._feed)
+        self.dashboard = Dashboard(self._feed) if self._feed.playback is None else ReplayDashboard(self._feed)
         self.push_screen(self.dashboard)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._follow(), group="feed")
@@ -143,7 +146,8 @@ class SpecdeckApp(App[int]):
     ) -> None:
         """Messages go to the last line: a toast would repaint a corner of the screen twice."""
         text = f"{title}: {message}" if title else message
-        self.dashboard.say(text, severity, timeout or 6.0)
+        say = getattr(self.screen, "say", self.dashboard.say)
+        say(text, severity, timeout or 6.0)
 
     def action_leave(self) -> None:
         self.exit(0)
@@ -252,6 +256,7 @@ class SpecdeckApp(App[int]):
         from tui.app.screens.dialog import LaunchDialog
 
         owners: list[Any] = [Dashboard, GpuBars, Knobs, Dialog, LaunchDialog, KnobEditor, Reader, HelpScreen]
+        owners += [RunsScreen, RunsTable, NoteEditor, ReplayDashboard, SeekDialog]
         pane = self.dashboard.query("#log-pane") if hasattr(self, "dashboard") else None
         if pane and type(pane.first()).__name__ == "LogPane":
             owners.insert(1, type(pane.first()))
@@ -273,7 +278,8 @@ class SpecdeckApp(App[int]):
             self.set_keymap(mine)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        for binding in Dashboard.BINDINGS:
+        owners = [ReplayDashboard, Dashboard] if self._feed.playback is not None else [Dashboard]
+        for binding in (binding for owner in owners for binding in owner.BINDINGS):
             if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL):
                 yield SystemCommand(binding.description, self._keys_of(binding), self._runner(binding.action))
         yield SystemCommand("Theme", "Choose the colours", self.action_change_theme)

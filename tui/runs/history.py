@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from tui.errors import SpecdeckError
-from tui.port import RunComparison, RunRow
+from tui.port import Feed, RunComparison, RunRow
 from tui.runs import listing, summaries
 from tui.runs.comparing import Comparison, compare, economy_lines
 from tui.runs.listing import Row, shown
@@ -62,6 +62,11 @@ class RunHistory:
             return await asyncio.to_thread(self._compare, names)
         except SpecdeckError as error:
             return str(error)
+
+    def replay(self, name: str) -> Feed:
+        from tui.runs.replay import ReplayFeed  # which has a history itself
+
+        return ReplayFeed(self._store.load(name))
 
     def _rows(self) -> tuple[RunRow, ...]:
         return tuple(map(row_of, listing.rows(self._store, limit_s=SUMMARIES_S)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.errors import SpecdeckError
-from tui.port import FlagInfo, Forecast, LogView, ProfileChoice
+from tui.port import FlagInfo, Forecast, LogView, Place, Playback, ProfileChoice
 from tui.runs.history import RunHistory
 from tui.runs.store import Run, RunStore
 from tui.runs.timeline import Landmark, Moment, landmarks, moments
@@ -97,6 +97,15 @@ class Player:
             self.play_to(self.start + seconds)
             return
         self.play_index(self._landmark(where).index)
+
+    def jump(self, forward: bool = True) -> Landmark | None:
+        """To the next landmark, or to the last one before; None where there is none, and nothing moves."""
+        found = next((mark for mark in self.landmarks if mark.index > self.index), None)
+        if not forward:
+            found = next((mark for mark in reversed(self.landmarks) if mark.index < self.index), None)
+        if found is not None:
+            self.play_index(found.index)
+        return found
 
     def snapshot(self) -> Snapshot:
         """What the screen showed at this position."""
@@ -226,6 +235,26 @@ class ReplayFeed:
         self._changed.set()
         return None
 
+    async def jump(self, forward: bool = True) -> str | None:
+        """To the next, or the previous, place; its name, None where there is none."""
+        if self.player is None:
+            return None
+        found = await asyncio.to_thread(self.player.jump, forward)
+        self._changed.set()
+        return found.name if found is not None else None
+
+    @property
+    def playback(self) -> Playback:
+        return self
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Phases, marks and crashes, in order; empty until the recording is read."""
+        player = self.player
+        if player is None:
+            return ()
+        return tuple(Place(at_s=mark.at - player.start, kind=mark.kind, name=mark.name) for mark in player.landmarks)
+
     async def _show(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         player = self.player
         if player is None:
@@ -233,11 +262,18 @@ class ReplayFeed:
         found = await asyncio.to_thread(player.snapshot)
         self._log = self._log.show(player.log_bytes)
         self.log = self._log
-        state = "paused" if self.paused else "ended" if player.over else f"{self.speed:g}x"
         self.snapshot = replace(
-            found, replay=True, controlled=False, title=f"replay of {self.run_played.name} ({state})"
+            found,
+            replay=True,
+            controlled=False,
+            title=f"replay of {self.run_played.name}",
+            playback=self._position(player),
         )
         on_snapshot(self.snapshot)
+
+    def _position(self, player: Player) -> str:
+        state = "paused" if self.paused else "ended" if player.over else f"{self.speed:g}x"
+        return f"{state}, {_clock(player.at - player.start)} of {_clock(player.end - player.start)}"
 
     def profiles(self) -> tuple[ProfileChoice, ...]:
         return ()
@@ -256,6 +292,12 @@ class ReplayFeed:
 
     async def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[str]:
         yield "A replay starts nothing."
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _seconds(text: str) -> float | None:
