@@ -50,6 +50,6 @@ def _verdict_s(scene: Scene, environ: dict[str, str]) -> float:
     with log.open("a") as file:
         file.write("".join(DEATH.format(rank=rank) for rank in range(8)))
         file.write("[2026-11-29 12:50:00] Received sigquit from a child process. It usually means the child failed.\n")
-    seen = wait_for(master, b"KV cache:", 10.0)
+    seen = wait_for(master, b"leave no memory", 10.0)
     end(pid, master)
     return seen - began if seen is not None else 10.0

@@ -29,7 +29,7 @@ def figures(
 
 
 def rows(scene: Scene, quick: bool) -> Iterator[Row]:
-    seconds = 8.0 if quick else 20.0
+    seconds = 8.0 if quick else 12.0
     whole = figures(scene, seconds, lines=LINES_PER_S, moves=True, url=True)
     nothing = figures(scene, seconds)
     peers = {name: peer for name, peer in _peers(scene, seconds).items() if peer is not None}
@@ -66,9 +66,18 @@ def _peers(scene: Scene, seconds: float) -> dict[str, Figures | None]:
     environ = scene.environ(moves=True)
     found: dict[str, Figures | None] = {"nvitop": None, "sgtop": None}
     if (nvitop := program("nvitop")) is not None:
-        found["nvitop"] = measure([str(nvitop), "monitor", "--interval", "1"], seconds, 5.0, 40, 120, environ)[0]
+        found["nvitop"] = measure(
+            [str(nvitop), "--monitor", "full", "--interval", "1"], seconds, 5.0, 40, 120, environ
+        )[0]
     if (sgtop := program("sgtop")) is not None:
-        found["sgtop"] = measure([str(sgtop), scene.url], seconds, 5.0, 40, 120, environ)[0]
+        found["sgtop"] = measure(
+            [str(sgtop), "--port", scene.url.rpartition(":")[2], "--mode", "direct", "--no-full-scan"],
+            seconds,
+            5.0,
+            40,
+            120,
+            environ,
+        )[0]
     log = scene.log("textual.log")
     with growing(log, LINES_PER_S):
         command = [*scene.specdeck[:1], "-m", "benchmarks.textual_log", str(log)]

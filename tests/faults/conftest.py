@@ -11,6 +11,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -226,6 +227,13 @@ STARTED = (
 
 # Control sequences that Textual and specdeck send on their own account: private modes, cursor, colours, questions.
 OURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\]22;[a-z]*(?:\x07|\x1b\\)|\x1b[78=>]|\x1b\([B0]")
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

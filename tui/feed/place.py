@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui.facts import GpuSample
+from tui.files import store_error
 from tui.forecast.machine import NOTHING_LEARNED, Learned
 from tui.forecast.model import ModelFacts
 from tui.rehearsal.forecasting import rehearsal_learned
@@ -97,9 +98,15 @@ class RehearsalPlace:
 
 
 def rehearsal_place(store: RunStore, settings: Settings, version: str | None = None) -> RehearsalPlace:
-    """The rehearsal of one state directory: its GPUs' state lies beside its runs, so every dashboard sees the same."""
+    """The rehearsal of one state directory: its GPUs' state lies beside its runs, so every dashboard sees the same.
+
+    Raises StoreError.
+    """
     folder = store.root / "rehearsal"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise store_error(error, folder) from error
     return RehearsalPlace(replace(settings, state_file=str(folder / "gpus.json")), version=version)
 
 
