@@ -254,8 +254,12 @@ class SpecdeckApp(App[int]):
 
     def _owners(self) -> list[Any]:
         from tui.app.screens.dialog import LaunchDialog
+        from tui.app.screens.flag_search import FlagSearch
+        from tui.app.screens.save_profile import SaveProfile
+        from tui.app.screens.servers import ServersScreen
 
-        owners: list[Any] = [Dashboard, GpuBars, Knobs, Dialog, LaunchDialog, KnobEditor, Reader, HelpScreen]
+        owners: list[Any] = [Dashboard, GpuBars, Knobs, Dialog, LaunchDialog, KnobEditor, FlagSearch, SaveProfile]
+        owners += [ServersScreen, Reader, HelpScreen]
         owners += [RunsScreen, RunsTable, NoteEditor, ReplayDashboard, SeekDialog]
         pane = self.dashboard.query("#log-pane") if hasattr(self, "dashboard") else None
         if pane and type(pane.first()).__name__ == "LogPane":

@@ -1,6 +1,6 @@
 """The dialogs that ask before anything is done to a server. Cancel has the focus; y does it, n and escape do not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from textual import on
@@ -10,12 +10,12 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button
 
-from tui.app.bars import free_gib, tightest
 from tui.app.glyphs import UNICODE, Glyphs
-from tui.app.text import DASH, count, escape, fit, gib, pad, value, width_of, wrap
+from tui.app.screens.dialog_lines import FIT_STYLE, difference, finding_lines, forecast_lines, paragraph, server_lines
+from tui.app.text import escape, fit, pad, width_of
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.rows import Rows
-from tui.port import Feed, Forecast
+from tui.port import Feed, Finding, Forecast
 from tui.snapshot import Snapshot
 
 Answer = TypeVar("Answer")
@@ -53,11 +53,21 @@ class Dialog(ModalScreen[Answer]):
         """What accepting means."""
         raise NotImplementedError
 
-    @on(Button.Pressed, "#accept")
+    def rebuild(self) -> None:
+        """The body would say something else now."""
+        if self.is_mounted:
+            self.query_one("#body", Rows).rebuild()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "accept":
+            self.action_accept()
+        else:
+            self.action_cancel()
+
     def action_accept(self) -> None:
         self.dismiss(self.answer())
 
-    @on(Button.Pressed, "#cancel")
     def action_cancel(self) -> None:
         self.dismiss(None)
 
@@ -68,19 +78,113 @@ class StopDialog(Dialog[bool]):
     TITLE_TEXT = "Stop the server?"
     DO = "Stop"
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, grace_s: float) -> None:
         super().__init__()
         self._snapshot = snapshot
+        self._grace_s = grace_s
 
     def body(self, width: int) -> list[Line]:
-        closing = "It gets SIGTERM and time to finish; what is left is then killed, and the memory is waited for."
+        closing = (
+            f"It gets SIGTERM and {self._grace_s:.0f} s to finish its requests; what is left is then killed, and the "
+            "memory is waited for. K kills at once meanwhile."
+        )
         return [*server_lines(self._snapshot, width), [], *paragraph(closing, width, "quiet"), []]
 
     def answer(self) -> bool:
         return True
 
 
-class RestartDialog(Dialog[dict[str, object]]):
+class ConfirmDialog(Dialog[bool]):
+    """A question of a few sentences."""
+
+    def __init__(self, title: str, words: Sequence[str], do: str) -> None:
+        super().__init__()
+        self.TITLE_TEXT, self.DO = title, do
+        self._words = words
+
+    def body(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for text in self._words:
+            lines += [*paragraph(escape(text), width, "plain"), []]
+        return lines
+
+    def answer(self) -> bool:
+        return True
+
+
+class LaunchingDialog(Dialog[Answer]):
+    """One that ends in a launch: errors of the preflight forbid it, a plan that does not fit is asked about twice.
+
+    A `y` that comes before the checks are done counts as soon as they are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forecast: Forecast | None = None
+        self.findings: tuple[Finding, ...] | None = None
+        self.checked = False
+        self._wanted = False
+        self._warned = False
+        self._said = ""
+
+    async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
+        """What the launch would do and what stands against it."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Another launch is meant now."""
+        self.forecast, self.findings, self.checked = None, None, False
+        self._wanted = self._warned = False
+        self._said = ""
+        self.run_worker(self._look(), group="look", exclusive=True)
+
+    async def _look(self) -> None:
+        try:
+            self.forecast, self.findings = await self.look()
+        except Exception as error:
+            self._said = f"It could not be checked: {error or type(error).__name__}"
+        self.checked = True
+        self.rebuild()
+        if self._wanted:
+            self._wanted = False
+            self.action_accept()
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether the launch would fail for certain."""
+        return any(finding.severity == "error" for finding in self.findings or ())
+
+    def check_lines(self, width: int) -> list[Line]:
+        """Findings, forecast, and what was answered to an early `y`."""
+        lines = finding_lines(self.findings, width)
+        lines += [*([[]] if lines else []), *forecast_lines(self.forecast, self.checked, width)]
+        if self._said:
+            lines += [[], *paragraph(escape(self._said), width, "warn")]
+        return [*lines, []]
+
+    def action_accept(self) -> None:
+        if not self.checked:
+            self._wanted = True
+            self._say("Still looking; it goes on when that is done.")
+        elif self.forbidden:
+            self._say("It would fail for certain: mend what is red first.")
+        elif self.forecast is not None and self.forecast.fits is False and not self._warned:
+            self._warned = True
+            self._say("The plan says that it will not start. y once more does it all the same.")
+        else:
+            self.dismiss(self.answer())
+
+    def _say(self, text: str) -> None:
+        self._said = text
+        self.query_one("#cancel").focus()
+        self.rebuild()
+
+
+class RestartDialog(LaunchingDialog[dict[str, object]]):
     """Shows the difference in knobs, the forecast, and the requests that would be cut off."""
 
     TITLE_TEXT = "Restart the server?"
@@ -91,32 +195,23 @@ class RestartDialog(Dialog[dict[str, object]]):
         self._feed = feed
         self._snapshot = snapshot
         self._pending = dict(pending)
-        self._forecast: Forecast | None = None
-        self._asked = False
+        if snapshot.exited_at is not None:
+            self.TITLE_TEXT = "Launch it again?"
 
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.run_worker(self._ask())
-
-    async def _ask(self) -> None:
-        try:
-            self._forecast = await self._feed.forecast(self._pending)
-        finally:
-            self._asked = True
-            self.query_one("#body", Rows).rebuild()
+    async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
+        return await self._feed.forecast(self._pending), await self._feed.preflight(None, self._pending)
 
     def body(self, width: int) -> list[Line]:
         lines = server_lines(self._snapshot, width)
         lines += [[], *difference(self._snapshot, self._pending, width), []]
-        lines += forecast_lines(self._forecast, self._asked, width)
-        return [*lines, []]
+        return lines + self.check_lines(width)
 
     def answer(self) -> dict[str, object]:
         return self._pending
 
 
-class LaunchDialog(Dialog[str]):
-    """Offers the profiles; arrows choose."""
+class LaunchDialog(LaunchingDialog[str]):
+    """Offers the profiles, each with what the plan says of it; arrows choose."""
 
     TITLE_TEXT = "Launch a server"
     DO = "Launch"
@@ -125,16 +220,45 @@ class LaunchDialog(Dialog[str]):
         Binding("up,k", "choose(-1)", "Previous profile", id="dialog.previous-profile", show=False),
     ]
 
-    def __init__(self, feed: Feed, snapshot: Snapshot) -> None:
+    def __init__(self, feed: Feed, snapshot: Snapshot, pending: Mapping[str, object]) -> None:
         super().__init__()
+        self._feed = feed
+        self._snapshot = snapshot
+        self._pending = dict(pending)
         self._profiles = feed.profiles()
+        self._plans: dict[str, Forecast | None] = {}
         names = [profile.name for profile in self._profiles]
         self._chosen = names.index(snapshot.profile) if snapshot.profile in names else 0
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._plan_all(), group="plans")
+
+    async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
+        if not self._profiles or self._profiles[self._chosen].problem:
+            return None, ()
+        name = self._profiles[self._chosen].name
+        found = await self._feed.preflight(name, self._pending)
+        if name not in self._plans:
+            self._plans[name] = await self._feed.forecast_launch(name, self._pending)
+        return self._plans[name], found
+
+    async def _plan_all(self) -> None:
+        for profile in self._profiles:
+            if profile.problem or profile.name in self._plans:
+                continue
+            try:
+                plan = await self._feed.forecast_launch(profile.name, self._pending)
+            except Exception:
+                plan = None
+            self._plans.setdefault(profile.name, plan)
+            self.rebuild()
 
     def action_choose(self, by: int) -> None:
         if self._profiles:
             self._chosen = (self._chosen + by) % len(self._profiles)
-            self.query_one("#body", Rows).rebuild()
+            self.look_again()
+            self.rebuild()
 
     def body(self, width: int) -> list[Line]:
         if not self._profiles:
@@ -142,93 +266,52 @@ class LaunchDialog(Dialog[str]):
                 "There are no profiles yet. `specdeck profile import` makes one of the command that starts your server."
             )
             return [*paragraph(words, width, "plain"), []]
-        longest = max(width_of(escape(profile.name)) for profile in self._profiles)
-        room = min(longest, width // 2)
+        room = min(max(width_of(escape(profile.name)) for profile in self._profiles), width // 2)
+        lines = [self._row(at, room, width) for at in range(len(self._profiles))]
+        return [*lines, [], *self._details(width)]
+
+    def _row(self, at: int, room: int, width: int) -> Line:
         glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
-        lines: list[Line] = []
-        for i, profile in enumerate(self._profiles):
-            here = i == self._chosen
-            words = profile.problem or profile.description
-            lines.append(
-                [
-                    (f" {glyphs.cursor if here else ' '} ", "key"),
-                    (pad(escape(profile.name), room), "cursor" if here else "strong"),
-                    (fit(f"  {escape(words)}", width - room - 4), "bad" if profile.problem else "quiet"),
-                ]
-            )
-        return [*lines, [], *self._details(width), []]
+        profile, here = self._profiles[at], at == self._chosen
+        mark, style = (pad("", 10), "bad") if profile.problem else self._mark(profile.name, glyphs)
+        return [
+            (f" {glyphs.cursor if here else ' '} ", "key"),
+            (pad(escape(profile.name), room), "cursor" if here else "strong"),
+            (f"  {mark} ", style),
+            (
+                fit(escape(profile.problem or profile.description), width - room - 16),
+                "bad" if profile.problem else "quiet",
+            ),
+        ]
+
+    def _mark(self, name: str, glyphs: Glyphs) -> tuple[str, str]:
+        """What the plan says of a profile, in ten cells."""
+        if name not in self._plans:
+            return pad("", 10), "quiet"
+        plan = self._plans[name]
+        fits = None if plan is None else plan.fits
+        words = {True: "fits", False: f"{glyphs.cross} too big", None: "?"}[fits]
+        return pad(words, 10), "quiet" if fits is None else FIT_STYLE[fits]
 
     def _details(self, width: int) -> list[Line]:
         profile = self._profiles[self._chosen]
-        lines = paragraph(escape(profile.problem or profile.description), width, "bad" if profile.problem else "plain")
-        return [*lines, [(fit(f" {escape(profile.path)}", width - 1), "quiet")]]
+        if profile.problem:
+            return [*paragraph(escape(profile.problem), width, "bad"), self._path(profile.path, width), []]
+        lines = [*paragraph(escape(profile.description), width, "plain"), self._path(profile.path, width), []]
+        if self._pending:
+            lines += [[(" with the changed knobs", "quiet")], *difference(self._snapshot, self._pending, width), []]
+        return lines + self.check_lines(width)
+
+    def _path(self, path: str, width: int) -> Line:
+        return [(fit(f" {escape(path)}", width - 1), "quiet")]
 
     def action_accept(self) -> None:
-        if self._profiles and self._profiles[self._chosen].problem:
-            self.app.notify(self._profiles[self._chosen].problem or "", severity="warning")
-            return
-        super().action_accept()
+        if not self._profiles:
+            self.dismiss(None)
+        elif problem := self._profiles[self._chosen].problem:
+            self._say(problem)
+        else:
+            super().action_accept()
 
     def answer(self) -> str:
-        return self._profiles[self._chosen].name if self._profiles else ""
-
-
-def paragraph(text: str, width: int, style: str) -> list[Line]:
-    """Words on lines, indented by one."""
-    return [[(" " + line, style)] for line in wrap(text, width - 2)]
-
-
-def server_lines(snapshot: Snapshot, width: int) -> list[Line]:
-    """Which server it is and who would notice."""
-    rows = [
-        ("server", snapshot.title or snapshot.profile or DASH),
-        ("model", snapshot.model or DASH),
-        ("answers at", snapshot.url or DASH),
-        ("in flight", in_flight(snapshot)),
-    ]
-    busy = bool(snapshot.running or snapshot.queue)
-    return [
-        [
-            (f" {pad(name, 12)}", "quiet"),
-            (fit(escape(words), width - 14), "warn" if name == "in flight" and busy else "strong"),
-        ]
-        for name, words in rows
-    ]
-
-
-def in_flight(snapshot: Snapshot) -> str:
-    """Requests that would be cut off, in words."""
-    if snapshot.exited_at is not None:
-        return "nothing, it has ended"
-    if snapshot.running is None and snapshot.queue is None:
-        return "not known"
-    return f"{count(snapshot.running)} running, {count(snapshot.queue)} queued"
-
-
-def difference(snapshot: Snapshot, pending: Mapping[str, object], width: int) -> list[Line]:
-    """Old and new value of each changed knob."""
-    if not pending:
-        return [[(" no knob is changed: the same launch again", "quiet")]]
-    old = {knob.name: knob.value for knob in snapshot.knobs}
-    longest = min(max(width_of(escape(name)) for name in pending), width // 2)
-    return [
-        [
-            (f" {pad(escape(name), longest)}  ", "quiet"),
-            (fit(f"{value(old.get(name))} -> {value(new)}", width - longest - 4), "changed"),
-        ]
-        for name, new in pending.items()
-    ]
-
-
-def forecast_lines(forecast: Forecast | None, asked: bool, width: int) -> list[Line]:
-    """Will it fit, by the tightest GPU."""
-    if forecast is None:
-        return paragraph("No forecast can be made." if asked else "Working out whether it fits…", width, "quiet")
-    style = {True: "good", False: "bad", None: "warn"}[forecast.fits]
-    lines = paragraph(escape(forecast.verdict), width, style)
-    bar = tightest(forecast.bars)
-    if bar is not None:
-        kv = bar.segments.get("kv")
-        words = f" tightest GPU: KV {gib(kv.gib if kv else None)} GiB, {gib(free_gib(bar))} GiB free"
-        lines.append([(fit(words, width), "quiet")])
-    return lines
+        return self._profiles[self._chosen].name

@@ -6,10 +6,13 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tui.app.text import escape, fit, pad, value, width_of
+from tui.app.knob_values import grouped
+from tui.app.text import escape, fit, pad, value, width_of, wrap
 from tui.app.widgets.canvas import Canvas, Line, spread
 from tui.snapshot import Knob, Snapshot
 
+HEADED_ROWS = 10  # from here on there is room for the groups' titles
+TITLE = "- "  # before a group's title; no flag begins so
 ORIGIN = {"profile": "", "server": "auto", "command line": "cli"}
 
 
@@ -27,8 +30,8 @@ class Knobs(Canvas, can_focus=True):
         Binding("enter", "edit", "Edit the knob", id="knob.edit", show=False),
         Binding("plus,equals_sign", "step(1)", "Step the knob up", id="knob.up", show=False),
         Binding("minus", "step(-1)", "Step the knob down", id="knob.down", show=False),
-        Binding("u", "undo", "Undo the last change", id="knob.undo", show=False),
-        Binding("d", "default", "Back to what is in force", id="knob.default", show=False),
+        Binding("slash", "search", "Find a flag among all", id="knob.search", key_display="/", show=False),
+        Binding("d", "default", "Back to what is in force, then to SGLang's default", id="knob.default", show=False),
         Binding("i", "explain", "What this knob is", id="knob.explain", show=False),
     ]
 
@@ -39,22 +42,28 @@ class Knobs(Canvas, can_focus=True):
             super().__init__()
             self.what, self.name, self.by = what, name, by
 
-    class Undo(Message):
-        """The operator wants the last change undone."""
+    class Search(Message):
+        """The operator wants to find a flag that is not listed."""
 
     def __init__(self) -> None:
         super().__init__(id="knobs")
         self._knobs: tuple[Knob, ...] = ()
         self._pending: Mapping[str, object] = {}
         self._names: list[str] = []
+        self._groups: list[tuple[str, list[str]]] = []
         self._cursor = 0
         self._top = 0
 
     def show(self, snapshot: Snapshot, pending: Mapping[str, object]) -> None:
         """Draw the knobs in force and the pending changes."""
         self._knobs, self._pending = snapshot.knobs, pending
-        self._names = [knob.name for knob in self._knobs]
-        self._names += [name for name in pending if name not in self._names]
+        chosen = self.selected
+        names = [knob.name for knob in self._knobs]
+        names += [name for name in pending if name not in names]
+        self._groups = grouped(names)
+        self._names = [name for _, members in self._groups for name in members]
+        if chosen in self._names:
+            self._cursor = self._names.index(chosen)
         self._cursor = max(0, min(self._cursor, len(self._names) - 1))
         self.redraw()
 
@@ -70,7 +79,7 @@ class Knobs(Canvas, can_focus=True):
             self.redraw()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("edit", "step", "undo", "default"):
+        if action in ("edit", "step", "search", "default"):
             return not getattr(self.app, "read_only", False)
         return True
 
@@ -93,8 +102,8 @@ class Knobs(Canvas, can_focus=True):
     def action_explain(self) -> None:
         self._ask("explain")
 
-    def action_undo(self) -> None:
-        self.post_message(self.Undo())
+    def action_search(self) -> None:
+        self.post_message(self.Search())
 
     def on_focus(self) -> None:
         self.redraw()
@@ -108,26 +117,41 @@ class Knobs(Canvas, can_focus=True):
 
     def lines(self, width: int, height: int) -> list[Line]:
         rows = max(0, height - 1)
-        self._top = max(0, min(self._top, len(self._names) - rows))
-        if self._cursor < self._top:
-            self._top = self._cursor
-        elif rows and self._cursor >= self._top + rows:
-            self._top = self._cursor - rows + 1
-        shown = self._names[self._top : self._top + rows]
-        lines = [self._title(width, len(shown))]
         if not self._names:
-            return [*lines, [(" ", "plain"), (fit("None are known before a launch.", width - 2), "quiet")]]
+            words = "None are known before a launch. / finds a flag and sets it for the next start."
+            return [self._title(width, ""), *([(" ", "plain"), (line, "quiet")] for line in wrap(words, width - 2))]
+        table = self._table(headed=rows >= HEADED_ROWS)
+        at = table.index(self.selected)
+        self._top = max(0, min(self._top, len(table) - rows))
+        if at <= self._top:
+            self._top = max(0, at - (1 if at and table[at - 1] not in self._names else 0))
+        elif rows and at >= self._top + rows:
+            self._top = at - rows + 1
+        shown = table[self._top : self._top + rows]
         in_force = {knob.name: knob for knob in self._knobs}
-        return lines + [self._row(name, in_force.get(name), width) for name in shown]
+        drawn = [name for name in shown if name in self._names]
+        told = f"{len(drawn)} of {len(self._names)} " if len(drawn) < len(self._names) else ""
+        return [
+            self._title(width, told),
+            *(
+                self._row(row, in_force.get(row), width) if row in self._names else [(f" {row}", "faint")]
+                for row in shown
+                if row is not None
+            ),
+        ]
 
-    def _title(self, width: int, shown: int) -> Line:
+    def _table(self, headed: bool) -> list[str | None]:
+        """Names in order; with room for it each group under its title."""
+        if not headed:
+            return list(self._names)
+        return [row for group, members in self._groups for row in (f"{TITLE}{group}", *members)]
+
+    def _title(self, width: int, told: str) -> Line:
         left: Line = [(" Knobs", "title")]
         if self._pending:
             right: Line = [(f"{len(self._pending)} changed, ", "changed"), ("R", "key"), (" restarts ", "quiet")]
-        elif shown < len(self._names):
-            right = [(f"{self._top + 1}–{self._top + shown} of {len(self._names)} ", "quiet")]
         else:
-            right = []
+            right = [(told, "quiet"), ("F", "key"), (" finds ", "quiet")]
         return spread(left, right, width)
 
     def _row(self, name: str, knob: Knob | None, width: int) -> Line:

@@ -27,22 +27,25 @@ class StatusLine(Canvas):
         super().__init__(id="status")
         self._snapshot: Snapshot | None = None
         self._frozen = False
+        self._owner = ""
 
-    def show(self, snapshot: Snapshot, frozen: bool = False) -> None:
-        """Draw this snapshot."""
-        self._snapshot, self._frozen = snapshot, frozen
+    def show(self, snapshot: Snapshot, frozen: bool = False, owner: str = "") -> None:
+        """Draw this snapshot. `owner`: who else controls the server."""
+        self._snapshot, self._frozen, self._owner = snapshot, frozen, owner
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
         if self._snapshot is None:
             return []
-        return [status(self._snapshot, width, self.glyphs, self._frozen)]
+        return [status(self._snapshot, width, self.glyphs, self._frozen, self._owner)]
 
 
-def status(snapshot: Snapshot, width: int, glyphs: Glyphs, frozen: bool = False) -> Line:
+def status(snapshot: Snapshot, width: int, glyphs: Glyphs, frozen: bool = False, owner: str = "") -> Line:
     """The status line in `width` cells."""
     right = _freshness(snapshot, frozen)
     parts = [(0, _name(snapshot, width)), (0, _state(snapshot, glyphs)), *_details(snapshot, glyphs)]
+    if owner:
+        parts.insert(2, (0, [(f"{escape(owner, 48)} controls", "warn")]))
     room = width - length(right) - 1
     shown = parts
     while len(shown) > 1 and _total(shown) > room:
@@ -135,6 +138,8 @@ def _version(snapshot: Snapshot) -> Line:
 def _freshness(snapshot: Snapshot, frozen: bool) -> Line:
     if frozen:
         return [("FROZEN ", "warn"), ("p", "key"), (" goes on ", "warn")]
+    if snapshot.playback:
+        return [(snapshot.playback + " ", "changed")]
     stale = stale_sources(snapshot.ages, snapshot.state)
     if stale:
         return [(", ".join(stale) + " ", "warn")]
