@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import os
-import resource
 import subprocess
 import sys
 import tomllib
@@ -187,11 +186,11 @@ def test_memory_stays_bounded(tmp_path):
     log = tmp_path / "big.log"
     big_log(log, 60)
     code = (
-        "import resource, sys; from tui.cli import main; assert main(['doctor', sys.argv[1]]) == 1; "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+        "import sys; from tui.cli import main; assert main(['doctor', sys.argv[1]]) == 1; "
+        # Not getrusage: its peak is inherited from the process that started this one.
+        "print(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(log)], capture_output=True, check=True, cwd=ROOT)
-    assert resource.RUSAGE_SELF is not None
     assert int(done.stderr) < 100 * 1024
     assert log.stat().st_size > 100 << 20
 
