@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         found.insert(0, pinned)
     comparison = compare(found)
     if options.json:
-        print(json.dumps(asdict(comparison), indent=1, ensure_ascii=False))
+        print(json.dumps(asdict(comparison), indent=1))
         return 0
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     print("\n".join(text_lines(comparison, min(120, shutil.get_terminal_size((80, 24)).columns), ascii_only)))

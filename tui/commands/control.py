@@ -100,4 +100,4 @@ def _proved(snapshot: Snapshot, run: Run) -> bool:
 
 def print_json(value: object) -> None:
     """One JSON document."""
-    print(json.dumps(value, indent=1, ensure_ascii=False))
+    print(json.dumps(value, indent=1))

@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
 
     report = examine(options.log)
     if options.json:
-        print(json.dumps(to_json(report), indent=1, ensure_ascii=False))
+        print(json.dumps(to_json(report), indent=1))
     else:
         encoding = sys.stdout.encoding or "ascii"
         text = "\n".join(lines_of(report))

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         answer = to_json(found)
         answer["warnings"] = [*inputs.notes, *answer["warnings"]]
-        print(json.dumps(answer, indent=1, ensure_ascii=False))
+        print(json.dumps(answer, indent=1))
     else:
         width = min(120, shutil.get_terminal_size((78, 24)).columns)
         ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")

@@ -61,5 +61,5 @@ def _tell(found: Any, options: argparse.Namespace) -> int:
     else:
         player.seek(options.at)
         shot = player.snapshot()
-    print(json.dumps(asdict(replace(shot, replay=True)), indent=1, ensure_ascii=False))
+    print(json.dumps(asdict(replace(shot, replay=True)), indent=1))
     return 0

@@ -69,7 +69,6 @@ def _list(store: Any, options: argparse.Namespace) -> int:
                     for row in table
                 ],
                 indent=1,
-                ensure_ascii=False,
             )
         )
         return 0

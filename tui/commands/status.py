@@ -30,7 +30,7 @@ def show_once(target: Target, place: Place, *, as_json: bool) -> int:
     """Print one snapshot of a target; the exit status that goes with it."""
     snapshot = asyncio.run(look_at_target(target, place))
     if as_json:
-        print(json.dumps(snapshot_json(snapshot), indent=1, ensure_ascii=False))
+        print(json.dumps(snapshot_json(snapshot), indent=1))
     else:
         from tui.commands.statustext import lines_of
 

@@ -177,7 +177,7 @@ def _end(sweep: Any, options: argparse.Namespace) -> int:
 
     measured = any(trial.status == DONE and trial.results for trial in sweep.trials)
     if options.json:
-        print(json.dumps(asdict(sweep), indent=1, ensure_ascii=False))
+        print(json.dumps(asdict(sweep), indent=1))
     else:
         print("\n".join(["", *table_lines(sweep), "", f"It took {duration(sweep.spent_s)}."]))
     if measured and not options.no_save:
