@@ -20,7 +20,7 @@ run: install          ## open the dashboard (rehearsal machine when there is no 
 	@$(BIN)/specdeck
 
 test: install lint    ## every test that needs no SGLang
-	$(BIN)/pytest -n 2 -m "not sglang and not soak"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not sglang and not soak"
 
 test-sglang: install  ## install the real SGLang on the CPU and drive it
 	$(BIN)/python tests/real/install.py
