@@ -476,6 +476,29 @@ class Expectation(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedAt:
+    """Throughput of one rank at one batch size, tokens per second: see `tui.sglang.economics.BatchSpeed`."""
+
+    batch: int
+    tok_s: float
+    samples: int = 1
+    low: float | None = None
+    high: float | None = None
+    accept_len: float | None = None
+    context_tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastSpeeds(Fact):
+    """What an earlier run measured. `role`: "plain", the newest run of this model without speculation, or "baseline",
+    the run that the operator pinned. Without speeds: there is none (any more)."""
+
+    role: str
+    run: str = ""
+    speeds: tuple[SpeedAt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mark(Fact):
     """A moment worth a tick on the plot: a restart, a knob change, an operator's note."""
 

@@ -211,6 +211,8 @@ class Snapshot:
     queue: int | None = None
     max_running_requests: int | None = None
     context_len: int | None = None
+    economy: str = ""  # whether speculation pays, in a sentence; empty without speculation
+    baseline_tok_s: float | None = None  # what the pinned baseline did at this batch size
     points: tuple[Point, ...] = ()
     marks: tuple[PlotMark, ...] = ()
     log_lines: int = 0

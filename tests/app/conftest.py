@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from tui.facts import Evidence, Fix, Verdict
-from tui.port import FlagInfo, ProfileChoice, RunComparison, RunRow
+from tui.port import FlagInfo, Place, ProfileChoice, RunComparison, RunRow, SeenServer, Told
+from tui.runs.nocontrol import NoControl
 from tui.snapshot import (
     Ages,
     Amount,
@@ -296,6 +297,7 @@ class FakeForecast:
     bars: tuple[GpuBar, ...]
     verdict: str
     fits: bool | None
+    kv_tokens: int | None = None
 
 
 def fitting() -> FakeForecast:
@@ -411,8 +413,44 @@ class FakeHistory:
         self.asked.append(("compare", *names))
         return comparison() if len(names) > 1 else "Mark a second run (space), or pin one as the baseline (b)."
 
+    def replay(self, name: str) -> "FakeFeed":
+        self.asked.append(("replay", name))
+        feed = FakeFeed(replace(replayed(), playback="1x, 0:00 of 18:05"), read_only=True)
+        feed.playback = FakePlayback()
+        return feed
 
-class FakeFeed:
+
+class FakePlayback:
+    """Writes down what was asked of it."""
+
+    places = (Place(at_s=2.0, kind="phase", name="loading weights"), Place(at_s=400.0, kind="crash", name="traceback"))
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+        self.paused, self.speed = False, 1.0
+
+    def pause(self, paused: bool | None = None) -> bool:
+        self.paused = not self.paused if paused is None else paused
+        self.asked.append("pause")
+        return self.paused
+
+    def faster(self, factor: float) -> float:
+        self.speed *= factor
+        return self.speed
+
+    async def step(self, forward: bool = True) -> None:
+        self.asked.append(("step", forward))
+
+    async def seek(self, where: str) -> str | None:
+        self.asked.append(("seek", where))
+        return None if where != "nowhere" else "No 'nowhere' in this recording."
+
+    async def jump(self, forward: bool = True) -> str | None:
+        self.asked.append(("jump", forward))
+        return "loading weights" if forward else None
+
+
+class FakeFeed(NoControl):
     """Gives its snapshot once, then whatever `push` gives it. Control calls are recorded in `asked`."""
 
     def __init__(self, snapshot: Snapshot, forecast: FakeForecast | None = None, read_only: bool = False) -> None:
@@ -421,8 +459,15 @@ class FakeFeed:
         self.read_only = read_only
         self.greeting = ""
         self.history = FakeHistory()
+        self.playback = None
         self.asked: list[tuple[object, ...]] = []
         self.next_forecast = forecast
+        self.findings: tuple[object, ...] = ()
+        self.survivors: tuple[str, ...] = ()
+        self.servers: tuple[SeenServer, ...] = ()
+        self.owner = ""
+        self.going_on = asyncio.Event()  # cleared by a test, control stands still between two steps
+        self.going_on.set()
         self.failure: Exception | None = None
         self._sink: Callable[[Snapshot], None] | None = None
 
@@ -449,7 +494,7 @@ class FakeFeed:
         return (
             FlagInfo("mem-fraction-static", "float", default=None, help="Share of memory for weights and KV cache."),
             FlagInfo("cuda-graph-max-bs", "int", default=512, help="Largest batch size to capture."),
-            FlagInfo("speculative-algorithm", "choice", ("EAGLE", "EAGLE3", "NGRAM", "STANDALONE")),
+            FlagInfo("speculative-algorithm", "str", ("EAGLE", "EAGLE3", "NGRAM", "STANDALONE")),
             FlagInfo("speculative-num-steps", "int"),
         )
 
@@ -457,19 +502,58 @@ class FakeFeed:
         self.asked.append(("forecast", dict(knobs)))
         return self.next_forecast
 
+    async def forecast_launch(self, profile: str, knobs: Mapping[str, object]) -> FakeForecast | None:
+        return self.next_forecast
+
+    async def preflight(self, profile: str | None, knobs: Mapping[str, object]) -> tuple[object, ...]:
+        return self.findings
+
+    async def command(self, knobs: Mapping[str, object]) -> str:
+        return "python3 -m sglang.launch_server" + "".join(f" --{name} {value}" for name, value in knobs.items())
+
+    async def save_profile(self, name: str, knobs: Mapping[str, object]) -> str:
+        self.asked.append(("save", name, dict(knobs)))
+        return f"profiles/{name}.toml"
+
     async def launch(self, profile: str, knobs: Mapping[str, object]) -> str | None:
         self.asked.append(("launch", profile, dict(knobs)))
         return None
 
-    async def stop(self, grace_s: float) -> AsyncIterator[str]:
+    async def stop(self, grace_s: float) -> AsyncIterator[Told]:
         self.asked.append(("stop", grace_s))
-        yield "SIGTERM sent, waiting 10 s"
-        yield "stopped, memory released"
+        yield Told("SIGTERM sent, waiting 10 s", "waiting", 10.0)
+        await self.going_on.wait()
+        for problem in self.survivors:
+            yield Told(problem, "problem", ok=False)
+        yield Told("stopped, memory released", "done", ok=not self.survivors)
 
-    async def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[str]:
+    async def kill(self) -> str | None:
+        self.asked.append(("kill",))
+        self.going_on.set()
+        return None
+
+    async def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[Told]:
         self.asked.append(("restart", dict(knobs)))
-        yield "stopping"
-        yield "launched"
+        yield Told("stopping")
+        await self.going_on.wait()
+        yield Told("stopped")
+        self.asked.append(("relaunched",))
+        yield Told("launched", "done")
+
+    async def go_back(self) -> AsyncIterator[Told]:
+        self.asked.append(("go back",))
+        yield Told("back to the run before", "done")
+
+    async def discover(self) -> tuple[SeenServer, ...]:
+        return self.servers
+
+    async def attach(self, pid: int) -> str | None:
+        self.asked.append(("attach", pid))
+        return None
+
+    async def adopt(self, pid: int) -> str | None:
+        self.asked.append(("adopt", pid))
+        return None
 
 
 @pytest.fixture(autouse=True)

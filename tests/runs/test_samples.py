@@ -3,7 +3,7 @@
 import pytest
 
 from tui.facts import DecodeBatch, Fact, Launched, Loads, Metrics, PrefillBatch, RankLoad, RankMetrics, ServerReady
-from tui.runs.samples import SampleFold, fold
+from tui.session.samples import SampleFold, fold
 
 READY = ServerReady(at=100.0, line=1)
 

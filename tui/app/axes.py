@@ -6,6 +6,7 @@ import time
 ROUND = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 # The window jumps by this part of its span, so that for most seconds only the newest cell changes on the wire.
 JUMPS = 6
+SPANS_OF_ALL = (60.0, 300.0, 900.0, 3600.0, 10800.0, 21600.0, 43200.0, 86400.0, 172800.0, 604800.0)
 
 
 def window(newest: float, span_s: float) -> tuple[float, float]:
@@ -13,6 +14,17 @@ def window(newest: float, span_s: float) -> tuple[float, float]:
     step = span_s / JUMPS
     right = (math.floor(newest / step) + 1) * step
     return right - span_s, right
+
+
+def window_of_all(first: float | None, newest: float) -> tuple[float, float]:
+    """(left, right) of a window that holds everything from `first` on; its span grows in steps."""
+    age = 0.0 if first is None else newest - first
+    for span in SPANS_OF_ALL:
+        edges = window(newest, span)
+        if first is None or edges[0] <= first:
+            return edges
+    days = math.ceil(age / 86400.0) + 1
+    return window(newest, days * 86400.0)
 
 
 def ceiling(most: float, headroom: float = 1.05) -> float:

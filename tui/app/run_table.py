@@ -9,7 +9,7 @@ from tui.app.text import DASH, count, duration, escape, fit, number, pad, width_
 from tui.app.widgets.canvas import Line
 from tui.port import RunRow
 
-WIDE = 100  # from here on every column
+WIDE = 110  # from here on every column
 FAILED = ("failed to start", "crashed", "lost", "damaged")
 
 _LAST = float("-inf")
@@ -76,7 +76,8 @@ def head_line(width: int) -> Line:
     line: Line = [("    ", "plain")]
     for title, cells, right, _ in columns(width):
         line += [(pad(title, cells, right=right), "quiet"), ("  ", "plain")]
-    return [*line, ("changed, note", "quiet")]
+    rest = width - sum(width_of(text) for text, _ in line)
+    return [*line, (fit("changed, note", rest), "quiet")]
 
 
 def row_line(row: RunRow, width: int, glyphs: Glyphs, cursor: bool, marked: bool) -> Line:

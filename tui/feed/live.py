@@ -21,7 +21,7 @@ from tui.procid import process_id
 from tui.runs.history import RunHistory
 from tui.runs.recorder import Recorder
 from tui.runs.store import Run, RunStore
-from tui.runs.summaries import expectation, learned
+from tui.runs.summaries import expectation, learned, past_speeds
 from tui.server import control, stopping
 from tui.server.adopt import adopt
 from tui.server.commandline import merge_knobs
@@ -51,7 +51,7 @@ class LiveFeed:
         self._lock: ControlLock | None = None
         self._tick: Callable[[], None] | None = None
         self._owner = ""
-        self.history = RunHistory(store)
+        self.history = RunHistory(store, self._tell_past)
         self.playback = None
         self.greeting = ""  # said on the screen when it opens
         self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
@@ -115,8 +115,16 @@ class LiveFeed:
             expected = await asyncio.to_thread(expectation, self._store, run.profile)
             if expected is not None:
                 await pump.push([expected])
+        if run.exited is None:
+            await pump.push(await asyncio.to_thread(past_speeds, self._store, run))
         self._tick = recorder.tick
         return recorder
+
+    async def _tell_past(self) -> None:
+        """Another baseline was pinned."""
+        run = self.run_now
+        if run is not None and run.exited is None:
+            await self._tell(*await asyncio.to_thread(past_speeds, self._store, run))
 
     async def _draw(self, pump: Pump, on_snapshot: Callable[[Snapshot], None]) -> None:
         while True:

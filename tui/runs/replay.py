@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from tui.errors import SpecdeckError
-from tui.port import FlagInfo, Forecast, LogView, Place, Playback, ProfileChoice
+from tui.port import LogView, Place, Playback
 from tui.runs.history import RunHistory
+from tui.runs.nocontrol import NoControl
 from tui.runs.store import Run, RunStore
 from tui.runs.timeline import Landmark, Moment, landmarks, moments
 from tui.session import Session
@@ -169,7 +170,7 @@ class ReplayLog:
         return self
 
 
-class ReplayFeed:
+class ReplayFeed(NoControl):
     """`tui.port.Feed` of a recorded run. Nothing can be controlled but the replay itself."""
 
     read_only = True
@@ -274,24 +275,6 @@ class ReplayFeed:
     def _position(self, player: Player) -> str:
         state = "paused" if self.paused else "ended" if player.over else f"{self.speed:g}x"
         return f"{state}, {_clock(player.at - player.start)} of {_clock(player.end - player.start)}"
-
-    def profiles(self) -> tuple[ProfileChoice, ...]:
-        return ()
-
-    def flags(self) -> tuple[FlagInfo, ...]:
-        return ()
-
-    async def forecast(self, knobs: Mapping[str, object]) -> Forecast | None:
-        return None
-
-    async def launch(self, profile: str, knobs: Mapping[str, object]) -> str | None:
-        return "A replay starts nothing."
-
-    async def stop(self, grace_s: float) -> AsyncIterator[str]:
-        yield "A replay stops nothing."
-
-    async def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[str]:
-        yield "A replay starts nothing."
 
 
 def _clock(seconds: float) -> str:

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tui.errors import SpecdeckError
-from tui.facts import Expectation
+from tui.facts import Expectation, PastSpeeds, SpeedAt
 from tui.files import StoreError, read_json, write_json
 from tui.forecast import Learned
 from tui.runs import benches
@@ -107,6 +108,44 @@ def expectation(store: RunStore, profile: str, at: float | None = None) -> Expec
                 total_s=summary.ready_s,
             )
     return None
+
+
+def past_speeds(store: RunStore, run: Run, at: float | None = None) -> tuple[PastSpeeds, ...]:
+    """What a run is to be compared with: the newest run of its model that decoded without speculation, and the pinned
+    baseline of its model."""
+    now = time.time() if at is None else at
+    identity, model = _identity(run.knobs), _model(run.knobs)
+    plain = baseline = None
+    for summary in _summaries(store):
+        if summary.run == run.name or not summary.speeds or summary.rehearsal != run.rehearsal:
+            continue
+        if plain is None and not _speculates(summary.knobs) and _identity(summary.knobs) == identity:
+            plain = summary
+        if baseline is None and _model(summary.knobs) == model and _pinned(store.folder / summary.run):
+            baseline = summary
+    return _past("plain", plain, now), _past("baseline", baseline, now)
+
+
+def _past(role: str, summary: Summary | None, at: float) -> PastSpeeds:
+    if summary is None:
+        return PastSpeeds(at=at, role=role)
+    speeds = tuple(SpeedAt(**asdict(row.speed)) for row in summary.speeds)
+    return PastSpeeds(at=at, role=role, run=summary.run, speeds=speeds)
+
+
+def _speculates(knobs: Mapping[str, Any]) -> bool:
+    return knobs.get("speculative-algorithm") is not None
+
+
+def _model(knobs: Mapping[str, Any]) -> Any:
+    return knobs.get("model-path", knobs.get("model"))
+
+
+def _pinned(folder: Path) -> bool:
+    try:
+        return bool(read_json(folder / "notes.json").get("baseline", False))
+    except (FileNotFoundError, NotADirectoryError, StoreError, AttributeError):
+        return False
 
 
 def _summaries(store: RunStore) -> Iterator[Summary]:

@@ -6,10 +6,10 @@ from typing import Any
 
 from tui.facts import Exited, Fact, GpuSample, GraphBegin, GraphEnd, Launched, Problem, ServerReady, WeightsBegin
 from tui.runs.benches import BenchResult
-from tui.runs.samples import SampleFold
 from tui.runs.summary import Machine, SpeedRow, Summary
 from tui.session import Session
 from tui.session.lifecycle import Lifecycle
+from tui.session.samples import SampleFold
 from tui.snapshot import Phase, RankMemory, Snapshot
 
 _MEMORY = (

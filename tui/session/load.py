@@ -45,6 +45,11 @@ class LoadFold:
         self._gauges: dict[int, Load] = {}
         self.points: list[Point] = []
 
+    @property
+    def ranks(self) -> int:
+        """DP ranks that tell their own load."""
+        return max(1, len(self._endpoint), len(self._gauges))
+
     def reset(self) -> None:
         """A new launch: the old server's load is gone, its points stay on the plot."""
         self._log.clear()

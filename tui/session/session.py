@@ -30,6 +30,7 @@ from tui.session.checks import disagreements
 from tui.session.lifecycle import ENDED, Lifecycle
 from tui.session.load import LoadFold
 from tui.session.versions import VersionFold
+from tui.session.worth import WorthFold
 from tui.sglang.diagnosis import Doctor
 from tui.sglang.ledger import Ledger
 from tui.snapshot import Ages, Knob, PlotMark, RankMemory, Snapshot, State
@@ -48,6 +49,7 @@ class Session:
         self._cautions = CautionFold()
         self._load = LoadFold()
         self._version = VersionFold()
+        self._worth = WorthFold()
         self._launched: Launched | None = None
         self._attached: Attached | None = None
         self._args: Mapping[str, Any] = {}
@@ -66,6 +68,7 @@ class Session:
         self._at = max(self._at, fact.at)
         self._life.apply(fact)
         self._doctor.apply(fact)
+        self._worth.apply(fact)
         if isinstance(fact, Launched | Attached):
             self._cautions.reset()
         self._cautions.apply(fact)
@@ -166,6 +169,8 @@ class Session:
             queue=load.queue if alive else None,
             max_running_requests=summary.max_running_requests if summary else None,
             context_len=summary.context_len if summary else None,
+            economy=self._economy(load.running) if alive else "",
+            baseline_tok_s=self._worth.baseline_tok_s(load.running, self._load.ranks) if alive else None,
             points=tuple(self._load.points),
             marks=tuple(life.marks),
             log_lines=self._log_lines,
@@ -180,9 +185,15 @@ class Session:
         """A launch: what the old server's log and endpoints said holds no more; the plot and the GPUs stay."""
         self._ledger = Ledger()
         self._load.reset()
+        self._worth.reset()
         self._version = VersionFold()
         self._args, self._summary, self._info, self._endpoint, self._processes = {}, None, None, None, None
         self._errors, self._log_at, self._log_lines = [], None, 0
+
+    def _economy(self, running: int | None) -> str:
+        launched = self._launched.knobs if self._launched else {}
+        speculates = launched.get("speculative-algorithm") or self._args.get("speculative_algorithm")
+        return self._worth.economy(running, self._load.ranks) if speculates else ""
 
     def _log(self, fact: LogFact) -> None:
         self._ledger.apply(fact)

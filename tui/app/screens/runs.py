@@ -248,7 +248,7 @@ class NoteEditor(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Rows(lambda width: [[(fit(f" Note on {escape(self._name_of_run)}", width), "title")], []])
-            box = Input(self._note, id="editor-input", compact=True)
+            box = Input(self._note, id="editor-input", compact=True, select_on_focus=False)
             box.cursor_blink = False
             yield box
             yield Rows(

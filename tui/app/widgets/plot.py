@@ -2,19 +2,56 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from tui.app.axes import ceiling, clock_ticks, window
+from tui.app.axes import ceiling, clock_ticks, window, window_of_all
 from tui.app.glyphs import Glyphs
 from tui.app.plot_adapter import GAP_STEPS, curve
-from tui.app.text import count, escape, fit, number, pad, wrap
+from tui.app.text import count, escape, fit, number, pad, percent, wrap
 from tui.app.widgets.canvas import Canvas, Line, spread
-from tui.snapshot import Phase, PlotMark, Snapshot, State
+from tui.snapshot import Phase, PlotMark, Point, Snapshot, State
 
-SPANS = ((300.0, "5 min"), (900.0, "15 min"), (3600.0, "1 h"), (21600.0, "6 h"), (86400.0, "24 h"))
 LABELS = 6  # columns of the y axis
 ACCEPT_FROM = 9  # rows from which the accept length gets its own lane
 ACCEPT_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What may be drawn: a field of `Point`, times `scale`, from `floor` up to `top` or a round number of at least
+    `least`."""
+
+    name: str
+    field: str
+    style: str
+    title: str
+    floor: float = 0.0
+    top: float | None = None
+    least: float = 0.0
+    scale: float = 1.0
+
+    def points(self, points: Sequence[Point]) -> list[tuple[float, float]]:
+        """(time, value) where the value is known."""
+        return [(p.at, value * self.scale) for p in points if (value := getattr(p, self.field)) is not None]
+
+    def limits(self, most: float) -> tuple[float, float]:
+        """(lowest, highest) of the axis for values up to `most`."""
+        if self.top is not None:
+            return self.floor, self.top
+        if self.floor:
+            return self.floor, max(self.least, math.ceil(most))
+        return self.floor, max(self.least, ceiling(most))
+
+
+ALL = 0.0  # a span: everything there is
+SPANS = ((60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (ALL, "all"))
+SERIES = (
+    Series("tok/s", "gen_tok_s", "speed", "Throughput"),
+    Series("accept length", "accept_len", "accept", "Accept length", floor=1.0, least=2.0),
+    Series("KV pool", "token_usage", "kv-used", "KV pool used", top=100.0, scale=100.0),
+    Series("queue", "queue", "draft", "Queue", least=4.0),
+)
 
 
 class Plot(Canvas):
@@ -23,7 +60,8 @@ class Plot(Canvas):
     def __init__(self) -> None:
         super().__init__(id="plot")
         self._snapshot: Snapshot | None = None
-        self._span = 0
+        self._span = 1
+        self._series = SERIES[0]
         self._key: object = None
         self._built: list[Line] = []
 
@@ -38,54 +76,97 @@ class Plot(Canvas):
         self.redraw()
         return SPANS[self._span][1]
 
+    def choose(self, index: int) -> str:
+        """Draw another of SERIES; its name."""
+        self._series = SERIES[index]
+        self.redraw()
+        return self._series.name
+
     def lines(self, width: int, height: int) -> list[Line]:
         snapshot = self._snapshot
         if snapshot is None or height < 2:
             return []
-        head = title(snapshot, SPANS[self._span][1], width)
+        series, (span, name) = self._series, SPANS[self._span]
+        head = title(snapshot, name, width, series)
+        worth = economy_lines(snapshot, width, height)
         points = snapshot.points
         newest = points[-1] if points else None
-        edges = window(snapshot.at, SPANS[self._span][0])
-        key = (width, height, edges, len(points), newest, snapshot.marks, self.glyphs.plot_marker)
+        edges = window(snapshot.at, span) if span else window_of_all(points[0].at if points else None, snapshot.at)
+        baseline = None if snapshot.baseline_tok_s is None else round(snapshot.baseline_tok_s, 1)
+        rows = height - 1 - len(worth)
+        key = (width, rows, edges, series, len(points), newest, snapshot.marks, baseline, self.glyphs.plot_marker)
         if key != self._key:
             self._key = key
-            self._built = chart(snapshot, edges, (width, height - 1), self.glyphs)
-        return [head, *self._built]
+            self._built = chart(snapshot, edges, (width, rows), self.glyphs, series)
+        return [head, *self._built, *worth]
 
 
-def title(snapshot: Snapshot, span: str, width: int) -> Line:
-    """ "throughput 89.5 tok/s  accept length 2.31 … 5 min"."""
-    left: Line = [(" Throughput", "title"), ("  ", "plain")]
+def economy_lines(snapshot: Snapshot, width: int, height: int) -> list[Line]:
+    """Whether speculation pays, below the plot where there is room for it."""
+    most = 2 if height >= 10 else 1 if height >= 6 else 0
+    if not snapshot.economy or not most:
+        return []
+    rows = wrap(escape(snapshot.economy), width - 3)
+    if len(rows) > most:
+        rows = [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), width - 3)]
+    return [[(" ", "plain"), (row, "accept")] for row in rows]
+
+
+def title(snapshot: Snapshot, span: str, width: int, series: Series = SERIES[0]) -> Line:
+    """ "throughput 89.5 tok/s  accept length 2.31 … 10 min"."""
+    left: Line = [(f" {series.title}", "title"), ("  ", "plain")]
+    if series is not SERIES[0]:
+        return spread(left + _now(snapshot, series), [(span + " ", "quiet")], width)
     left += [(number(snapshot.gen_tok_s), "speed"), (" tok/s", "quiet")]
     if snapshot.accept_len is not None:
         left += [("  accept length ", "quiet"), (number(snapshot.accept_len, 2), "accept"), (" tokens", "quiet")]
     wide: Line = [*left]
+    if snapshot.baseline_tok_s is not None:
+        wide += [("  baseline ", "quiet"), (number(snapshot.baseline_tok_s), "changed")]
     if snapshot.kv_tokens is not None:
         wide += [("  of ", "quiet"), (count(snapshot.kv_tokens), "plain"), (" KV tokens", "quiet")]
     right: Line = [(span + " ", "quiet")]
     return spread(wide if sum(len(t) for t, _ in wide) + len(span) + 3 <= width else left, right, width)
 
 
-def chart(snapshot: Snapshot, edges: tuple[float, float], size: tuple[int, int], glyphs: Glyphs) -> list[Line]:
+def _now(snapshot: Snapshot, series: Series) -> Line:
+    """The newest value of a series, in its unit."""
+    match series.field:
+        case "accept_len":
+            return [(number(snapshot.accept_len, 2), series.style), (" tokens for each step", "quiet")]
+        case "token_usage":
+            tokens = f" of {count(snapshot.kv_tokens)} tokens" if snapshot.kv_tokens is not None else ""
+            return [(percent(snapshot.token_usage), series.style), (tokens, "quiet")]
+        case _:
+            return [(count(snapshot.queue), series.style), (f" wait, {count(snapshot.running)} run", "quiet")]
+
+
+def chart(
+    snapshot: Snapshot,
+    edges: tuple[float, float],
+    size: tuple[int, int],
+    glyphs: Glyphs,
+    series: Series = SERIES[0],
+) -> list[Line]:
     """The lanes and the time axis, exactly as many rows as `size` says."""
     width, rows = size
     columns = width - LABELS - 1
     if columns < 8 or rows < 2:
         return []
     points = [point for point in snapshot.points if edges[0] <= point.at <= edges[1]]
-    if not any(point.gen_tok_s is not None for point in points):
+    values = series.points(points)
+    if not values:
         return _nothing(snapshot, width, rows)
-    accepts = any(point.accept_len is not None for point in points) and rows - 1 >= ACCEPT_FROM
+    first = series is SERIES[0]
+    accepts = SERIES[1].points(points) if first and rows - 1 >= ACCEPT_FROM else []
     accept_rows = ACCEPT_ROWS if accepts else 0
-    speed_rows = rows - 1 - accept_rows
     marks = mark_columns(snapshot.marks, edges, columns)
-    speeds = [(p.at, p.gen_tok_s) for p in points if p.gen_tok_s is not None]
-    top = ceiling(max(speed for _, speed in speeds))
-    lines = _lane(speeds, edges, (columns, speed_rows), (0.0, top), "speed", glyphs, marks)
+    baseline = snapshot.baseline_tok_s if first else None
+    limits = series.limits(max([value for _, value in values] + ([baseline] if baseline is not None else [])))
+    lines = _lane(values, edges, (columns, rows - 1 - accept_rows), limits, series.style, glyphs, marks, baseline)
     if accepts:
-        lengths = [(p.at, p.accept_len) for p in points if p.accept_len is not None]
-        most = max(2.0, math.ceil(max(length for _, length in lengths)))
-        lines += _lane(lengths, edges, (columns, accept_rows), (1.0, most), "accept", glyphs, [])
+        limits = SERIES[1].limits(max(length for _, length in accepts))
+        lines += _lane(accepts, edges, (columns, accept_rows), limits, "accept", glyphs, [])
     return [*lines, _time_axis(edges, columns, marks, glyphs)]
 
 
@@ -107,8 +188,11 @@ def _lane(
     style: str,
     glyphs: Glyphs,
     marks: list[tuple[int, str]],
+    baseline: float | None = None,
 ) -> list[Line]:
     rows = size[1]
+    low, high = limits
+    level = None if baseline is None else min(rows - 1, max(0, int((high - baseline) / (high - low) * rows)))
     drawn = curve(points, size, edges, limits, glyphs.plot_marker, gap=_gap(points), fill=limits[0] == 0)
     lines: list[Line] = []
     for row, text in enumerate(drawn):
@@ -119,20 +203,22 @@ def _lane(
             label = f"{limits[0]:g}"
         elif rows >= 7 and rows % 2 == 1 and row == rows // 2:
             label = f"{(limits[0] + limits[1]) / 2:g}"
-        lines.append(
-            [(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_with_marks(text, style, glyphs, marks)]
-        )
+        cells = _with_marks(text, style, glyphs, marks)
+        if row == level:
+            label = label or "base"
+            cells = [(glyphs.rule, "changed") if i % 2 else cell for i, cell in enumerate(cells)]
+        lines.append([(pad(label, LABELS, right=True), "quiet"), (" ", "plain"), *_runs(cells)])
     return lines
 
 
-def _with_marks(text: str, style: str, glyphs: Glyphs, marks: list[tuple[int, str]]) -> Line:
+def _with_marks(text: str, style: str, glyphs: Glyphs, marks: list[tuple[int, str]]) -> list[tuple[str, str]]:
     """Marks stand behind the curve: a dotted line on empty cells, named on the time axis."""
     blank = ("\u2800", " ")
     cells = [(" " if char in blank else char, style) for char in text]
     for column, _ in marks:
         if cells[column][0] == " ":
             cells[column] = (glyphs.mark, "quiet")
-    return _runs(cells)
+    return cells
 
 
 def _gap(points: list[tuple[float, float]]) -> float | None:
