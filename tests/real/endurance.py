@@ -130,7 +130,7 @@ def stop(deck: product.Specdeck, told: Round, run: Run, port: int, allowed: str 
     told.left += check_recording(run)
 
 
-def one_round(deck: product.Specdeck, kind: str) -> Round:
+def one_round(deck: product.Specdeck, kind: str, losses: int) -> Round:
     told, port = Round(kind), serving.free_port()
     began = time.monotonic()
     known = {run.name for run in deck.store.runs()}
@@ -154,7 +154,7 @@ def one_round(deck: product.Specdeck, kind: str) -> Round:
             product.until(lambda: "already in use" in run.log.read_text(), product.READY_LIMIT_S, "its bind")
             allowed = f"ort {port} is held by"
         else:
-            for hang_up in (False, True):
+            for hang_up in (False, True) * losses:
                 watching = stack.enter_context(product.Dashboard(deck))
                 watching.shows("● serving", limit_s=product.READY_LIMIT_S)
                 told.ready_s = told.ready_s or time.monotonic() - began
@@ -179,6 +179,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stops", type=int, default=21, help="servers to launch and stop (default 21)")
     parser.add_argument("--kills", type=int, default=20, help="fail unless so many dashboards were killed, and hung up")
+    parser.add_argument("--losses", type=int, default=1, help="kills and hangups of each serving server (default 1)")
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS, help="situations, in turn")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no round after so many minutes")
     parser.add_argument("--seed", type=int, default=1)
@@ -191,7 +192,7 @@ def main() -> int:
         for number in range(options.stops):
             if time.monotonic() > end:
                 break
-            told = one_round(deck, options.kinds[number % len(options.kinds)])
+            told = one_round(deck, options.kinds[number % len(options.kinds)], options.losses)
             rounds.append(told)
             result = "; ".join(told.lost + told.left) or "clean"
             row(told.kind, seconds(told.ready_s), seconds(told.stop_s), told.kills, told.hangups, result)
