@@ -13,6 +13,7 @@ from tui.app.screens.reader import HelpScreen, Reader
 from tui.app.widgets.footer import Footer
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
+from tui.app.widgets.notices import Notices
 from tui.app.widgets.plot import Plot
 from tui.app.widgets.status_line import StatusLine
 from tui.app.widgets.verdict_card import VerdictCard
@@ -160,6 +161,7 @@ async def test_launch_offers_profiles_and_refuses_one_with_a_problem(fake) -> No
         await pilot.press("L")
         assert isinstance(app.screen, LaunchDialog)
         await pilot.press("up", "y")
+        assert "is not known" in app.screen.query_one("#body").text()
         assert isinstance(app.screen, LaunchDialog)
         await pilot.press("up", "y")
         await pilot.pause()
@@ -187,8 +189,13 @@ async def test_restart_shows_the_difference_the_forecast_and_who_would_notice(fa
         for words in ("0.85 -> 0.84", "12 running, 3 queued", "It will not start", "/models/Kimi-K2.5"):
             assert words in body
         await pilot.press("y")
+        assert isinstance(app.screen, RestartDialog)
+        assert "y once more" in app.screen.query_one("#body").text()
+        assert app.focused is not None
+        assert app.focused.id == "cancel"
+        await pilot.press("y")
         await pilot.pause()
-    assert feed.asked[-1] == ("restart", {"mem-fraction-static": 0.84})
+    assert feed.asked[-2:] == [("restart", {"mem-fraction-static": 0.84}), ("relaunched",)]
 
 
 async def test_a_feed_that_fails_is_told_in_words(fake) -> None:
@@ -206,10 +213,15 @@ async def test_one_key_applies_the_fix_of_a_verdict(fake) -> None:
     async with app.run_test(size=HOME) as pilot:
         await pilot.press("a")
         await pilot.pause()
+        assert "not set → 0.85" in text(app, Knobs)
+        assert "plan fits" in text(app, Notices)
+        assert text(app, GpuBars).count("plan") == 8
+        await pilot.press("R")
         assert isinstance(app.screen, RestartDialog)
         await pilot.press("y")
         await pilot.pause()
-    assert feed.asked[-1] == ("restart", {"mem-fraction-static": 0.85})
+        await pilot.pause()
+    assert ("restart", {"mem-fraction-static": 0.85}) in feed.asked
 
 
 async def test_a_verdict_put_aside_comes_back_with_v_or_when_it_changes(fake) -> None:
@@ -265,12 +277,12 @@ async def test_pending_knobs_show_ghosts_and_undo_takes_them_away(fake) -> None:
         await to_knob(pilot, "cuda-graph-max-bs")
         await pilot.press("plus")
         await pilot.pause()
-        assert "128 → 144" in text(app, Knobs)
+        assert "128 → 256" in text(app, Knobs)
         assert "1 changed" in text(app, Knobs)
         assert text(app, GpuBars).count("plan") == 8
         await pilot.press("plus", "u")
         await pilot.pause()
-        assert "128 → 144" in text(app, Knobs)
+        assert "128 → 256" in text(app, Knobs)
         await pilot.press("u")
         await pilot.pause()
         assert "→" not in text(app, Knobs)
@@ -305,7 +317,7 @@ async def test_a_knob_is_typed_and_nonsense_is_refused_in_words(fake) -> None:
         await to_knob(pilot, "mem-fraction-static")
         await pilot.press("enter")
         await pilot.press(*"0.x", "enter")
-        assert "is not a number" in app.screen.query_one("#body").text()
+        assert "needs a number" in app.screen.query_one("#body").text()
         await pilot.press("backspace", *"88", "enter")
         await pilot.pause()
         assert app.screen is app.dashboard

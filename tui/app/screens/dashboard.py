@@ -110,8 +110,8 @@ class Dashboard(Tuning, Steering, Screen[None]):
         pane = self.query_one("#log-pane")
         (pane if pane.can_focus else self.query_one(GpuBars)).focus()
         self.call_after_refresh(self.draw)
-        self.run_worker(self.look_for_servers(), group="servers")
-        self.set_interval(LOOK_AGAIN_S, lambda: self.run_worker(self.look_for_servers(), group="servers"))
+        self.run_worker(self.look_for_servers, group="servers")
+        self.set_interval(LOOK_AGAIN_S, lambda: self.run_worker(self.look_for_servers, group="servers"))
 
     # ---- drawing
 

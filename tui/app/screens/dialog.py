@@ -140,7 +140,7 @@ class LaunchingDialog(Dialog[Answer]):
         self.forecast, self.findings, self.checked = None, None, False
         self._wanted = self._warned = False
         self._said = ""
-        self.run_worker(self._look(), group="look", exclusive=True)
+        self.run_worker(self._look, group="look", exclusive=True)
 
     async def _look(self) -> None:
         try:
@@ -232,7 +232,7 @@ class LaunchDialog(LaunchingDialog[str]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.run_worker(self._plan_all(), group="plans")
+        self.run_worker(self._plan_all, group="plans")
 
     async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
         if not self._profiles or self._profiles[self._chosen].problem:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from tui.app.screens.reader import Reader, plain_lines
@@ -44,7 +45,7 @@ class Steering:
 
     def _launch(self, profile: str | None, pending: dict[str, object]) -> None:
         if profile:
-            self.run_worker(self._launching(profile, pending), group="control", exclusive=True)
+            self.run_worker(partial(self._launching, profile, pending), group="control", exclusive=True)
 
     async def _launching(self, profile: str, pending: dict[str, object]) -> None:
         self.say(f"launching {profile}…", seconds=None)
@@ -78,7 +79,7 @@ class Steering:
         if not self._busy and self._snapshot.state is not State.STOPPING:
             self.say("K kills a server that is stopping; S stops it.")
             return
-        self.run_worker(self._killing(), group="kill", exclusive=True)
+        self.run_worker(self._killing, group="kill", exclusive=True)
 
     async def _killing(self) -> None:
         self.say("SIGKILL to what is left…", "warning", None)
@@ -119,7 +120,7 @@ class Steering:
             self.say("Something is being done to the server already.", "warning")
             return
         self._busy, self._cancel = what, False
-        self.run_worker(self._telling(steps), group="control")
+        self.run_worker(partial(self._telling, steps), group="control")
 
     async def _telling(self, steps: Any) -> None:
         problems: list[str] = []
@@ -177,15 +178,15 @@ class Steering:
             return
         what, server = chosen
         if what == "watch":
-            self.run_worker(self._watching(server.pid, adopt=False), group="control", exclusive=True)
+            self.run_worker(partial(self._watching, server.pid, adopt=False), group="control", exclusive=True)
             return
-        dialog = ConfirmDialog("Take this server over?", adoption_words(server), "Take over")
         self.app.push_screen(
-            dialog,
-            lambda yes: (
-                yes and self.run_worker(self._watching(server.pid, adopt=True), group="control", exclusive=True)
-            ),
+            ConfirmDialog("Take this server over?", adoption_words(server), "Take over"),
+            lambda yes: self._take_over(server.pid) if yes else None,
         )
+
+    def _take_over(self, pid: int) -> None:
+        self.run_worker(partial(self._watching, pid, adopt=True), group="control", exclusive=True)
 
     async def _watching(self, pid: int, adopt: bool) -> None:
         problem = await (self._feed.adopt(pid) if adopt else self._feed.attach(pid))

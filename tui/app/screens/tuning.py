@@ -1,5 +1,6 @@
 """The knobs that wait for a restart: changed, undone, forecast, written down and saved."""
 
+from functools import partial
 from typing import Any
 
 from tui.app.knob_values import next_value
@@ -137,7 +138,7 @@ class Tuning:
         self._pending_changed()
 
     def action_command_line(self) -> None:
-        self.run_worker(self._write_down(), group="command", exclusive=True)
+        self.run_worker(self._write_down, group="command", exclusive=True)
 
     async def _write_down(self) -> None:
         try:
@@ -159,7 +160,7 @@ class Tuning:
 
     def _save(self, name: str | None) -> None:
         if name:
-            self.run_worker(self._saving(name), group="save", exclusive=True)
+            self.run_worker(partial(self._saving, name), group="save", exclusive=True)
 
     async def _saving(self, name: str) -> None:
         try:
@@ -193,7 +194,7 @@ class Tuning:
         self._wanted += 1
         if not self._looking:  # one at a time: while a key is held the newest state is forecast, none in between
             self._looking = True
-            self.run_worker(self._look_ahead(), group="forecast")
+            self.run_worker(self._look_ahead, group="forecast")
 
     async def _look_ahead(self) -> None:
         """The ghosts of the pending knobs, until they are those of the newest."""
