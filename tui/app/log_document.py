@@ -12,6 +12,7 @@ from tui.sources.lineseek import Row, rows_from
 
 PAGE = 64
 AROUND = 256  # lines read before and after a page, for tracebacks that begin or end there
+NEAR = 32  # lines that do not pass are read too rather than a further place in the file
 COPIES_AROUND = 1500  # lines before a traceback in which the same one is looked for
 PAGES_KEPT = 24
 
@@ -160,11 +161,12 @@ class LineDocument:
         i = 0
         while i < len(numbers):
             j = i + 1
-            while j < len(numbers) and numbers[j] == numbers[j - 1] + 1:
+            while j < len(numbers) and numbers[j] - numbers[j - 1] <= NEAR:
                 j += 1
-            texts = self.index.read(numbers[i], j - i)
-            texts += [""] * (j - i - len(texts))  # the file was cut meanwhile
-            lines += zip(numbers[i:j], texts, strict=False)
+            start = numbers[i]
+            texts = self.index.read(start, numbers[j - 1] - start + 1)
+            # The file may have been cut meanwhile.
+            lines += [(n, texts[n - start] if n - start < len(texts) else "") for n in numbers[i:j]]
             i = j
         return lines
 

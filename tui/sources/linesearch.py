@@ -2,13 +2,14 @@
 
 import os
 import re
+import time
 from collections import deque
 from collections.abc import Iterator
 from threading import Event
 
 from tui.sources.lineseek import line_end, tail_start
 
-SLICE_BYTES = 256 * 1024
+SLICE_BYTES = 128 * 1024
 """Small enough that the slowest kind of pattern holds the interpreter for some milliseconds only."""
 OVERLAP_BYTES = 4 * 1024
 """In a line longer than a slice, only matches shorter than this are sure to be found."""
@@ -41,6 +42,8 @@ def matching_lines(fd: int, pattern: Pattern, start: int, end: int, stop: Event 
     wanted = as_pattern(pattern)
     position = line_start = start
     while position < end and not (stop and stop.is_set()):
+        if position > start:
+            time.sleep(0)  # whoever waits for the interpreter, the screen above all, has it now
         asked = min(SLICE_BYTES, end - position)
         block = os.pread(fd, asked, position)
         if not block:  # cut meanwhile
