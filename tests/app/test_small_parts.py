@@ -7,55 +7,57 @@ import pytest
 
 from tui.app import clipboard, keymap
 from tui.app.glyphs import ASCII, UNICODE, glyphs
-from tui.port import FlagInfo
-from tui.app.steps import parse, step
+from tui.app.knob_values import next_value, parse
 from tui.app.terminal import choose_theme, few_glyphs, refusal
+from tui.port import FlagInfo
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "by", "expected"),
+    ("name", "flag", "value", "up", "expected"),
     [
-        (None, 4, 1, 5),
-        (None, 0, -1, 0),
-        (None, 128, 1, 144),
-        (None, 262144, -1, 229376),
-        (None, 0.85, 1, 0.86),
-        (None, 0.0, -1, 0.0),
-        (None, True, -1, False),
-        (None, "/models/x", 1, "/models/x"),
-        (FlagInfo("a", "int"), None, 1, 1),
-        (FlagInfo("a", "float"), "0.5", 1, 0.51),
-        (FlagInfo("a", "bool"), None, 1, True),
-        (FlagInfo("a", "choice", ("x", "y")), "y", 1, "x"),
-        (FlagInfo("a", "choice", ("x", "y")), None, 1, "x"),
+        ("speculative-num-steps", None, 4, True, 5),
+        ("speculative-num-steps", None, 0, False, 0),
+        ("cuda-graph-max-bs", None, 128, True, 256),
+        ("context-length", None, 262144, False, 131072),
+        ("mem-fraction-static", None, 0.85, True, 0.86),
+        ("x", None, True, False, False),
+        ("x", None, "/models/x", True, "/models/x"),
+        ("x", FlagInfo("x", "bool"), None, True, True),
+        ("x", FlagInfo("x", choices=("x", "y")), "y", True, "x"),
+        ("x", FlagInfo("x", choices=("x", "y")), None, True, "x"),
     ],
 )
-def test_steps(flag: FlagInfo | None, value: object, by: int, expected: object) -> None:
-    assert step(flag, value, by) == expected
+def test_steps(name: str, flag: FlagInfo | None, value: object, up: bool, expected: object) -> None:
+    assert next_value(name, value, up, flag) == expected
 
 
 def test_typed_values() -> None:
-    assert parse(FlagInfo("a", "int"), " 12 ") == 12
-    assert parse(FlagInfo("a", "float"), "0.85") == 0.85
-    assert parse(FlagInfo("a", "bool"), "off") is False
-    assert parse(FlagInfo("a", "choice", ("x",)), "x") == "x"
-    assert parse(None, "7", old=4) == 7
-    assert parse(None, "text") == "text"
-    assert parse(FlagInfo("a", "int"), "") is None
+    assert parse("a", " 12 ", FlagInfo("a", "int")) == 12
+    assert parse("a", "0.85", FlagInfo("a", "float")) == 0.85
+    assert parse("a", "off", FlagInfo("a", "bool")) is False
+    assert parse("a", "x", FlagInfo("a", choices=("x",))) == "x"
+    assert parse("a", "1 2, 4", FlagInfo("a", "int", many=True)) == [1, 2, 4]
+    assert parse("a", '{"b": 1}', FlagInfo("a", "json")) == {"b": 1}
+    assert parse("a", "4k", FlagInfo("a", "size")) == "4k"
+    assert parse("a", "7", None, old=4) == 7
+    assert parse("a", "text", None) == "text"
+    assert parse("a", "", FlagInfo("a", "int")) is None
 
 
 @pytest.mark.parametrize(
     ("flag", "typed", "words"),
     [
-        (FlagInfo("a", "int"), "1.5", "not a whole number"),
-        (FlagInfo("a", "float"), "much", "not a number"),
-        (FlagInfo("a", "bool"), "perhaps", "neither on nor off"),
-        (FlagInfo("a", "choice", ("x", "y")), "z", "not one of x, y"),
+        (FlagInfo("a", "int"), "1.5", "needs a whole number"),
+        (FlagInfo("a", "float"), "much", "needs a number"),
+        (FlagInfo("a", "bool"), "perhaps", "is a switch"),
+        (FlagInfo("a", choices=("x", "y")), "z", "not one of x, y"),
+        (FlagInfo("a", "json"), "{", "needs JSON"),
+        (FlagInfo("a", "str", many=True), "'x", "not closed"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(flag: FlagInfo, typed: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        parse(flag, typed)
+        parse("a", typed, flag)
 
 
 def test_a_keymap_may_be_flat_or_in_tables(tmp_path: Path) -> None:
