@@ -1,9 +1,9 @@
-"""The story on the rehearsal machine: by hand with a caption for each step, or by itself."""
+"""The story on the rehearsal machine: by hand, or played by itself with a caption for each step."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from tui.feed.live import LiveFeed
@@ -11,40 +11,40 @@ from tui.feed.place import RehearsalPlace
 from tui.runs.store import RunStore
 from tui.snapshot import Snapshot, State
 
-SERVE_S = 12.0  # how long a served state is looked at
+READ_S = 5.0  # how long a caption stands before the next one may come
+SERVE_S = 9.0  # how long a serving server is looked at before its numbers are told
+SYMPTOM_S = 45.0  # how long a scenario's server is watched for what goes wrong with it
+USUAL_SPEED = 60.0
+LEARNED_POINTS = 3
+BASE, EAGLE3 = "kimi-k2.5-base", "kimi-k2.5-eagle3"
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One step of the story: what is said, what is launched, what it comes to."""
-
-    caption: str
-    profile: str
-    knobs: dict[str, Any]
-
-
-STORY = (
-    Act("1/4  A baseline without speculation: graphs for batches of up to 512 requests.", "kimi-k2.5-base",
-        {"cuda-graph-max-bs": 512}),
-    Act("2/4  Smaller graphs, up to 128: more KV, and faster.", "kimi-k2.5-base", {"cuda-graph-max-bs": 128}),
-    Act("3/4  EAGLE-3 at the automatic fraction: it fell by 0.02, and the weights no longer fit under it.",
-        "kimi-k2.5-eagle3", {}),
-    Act("4/4  The same with the fraction that the forecast suggests. Does speculation pay?", "kimi-k2.5-eagle3",
-        {"mem-fraction-static": 0.85}),
-)  # fmt: skip
+class StoryEndsError(Exception):
+    """Something did not go as the story wants; the message is said on the screen."""
 
 
 class DemoFeed(LiveFeed):
-    """A LiveFeed on the rehearsal that can play its story. Any key of the operator's still works meanwhile."""
+    """A LiveFeed on the rehearsal that can play its story. Any key of the operator's still works meanwhile.
+
+    Pauses shrink as the rehearsal's speed grows beyond the usual one, so that a fast rehearsal tells a fast story.
+    """
 
     def __init__(self, place: RehearsalPlace, store: RunStore, *, play: bool = False) -> None:
         super().__init__(place, store)
         self._play = play
+        self._settings = place.settings
+        self._pace = min(1.0, USUAL_SPEED / place.settings.speed)
+        self.told: list[str] = []  # every caption so far
+        self.over = False
         scenario = place.settings.plot
-        self.greeting = f"{scenario.caption}. L launches a profile."
+        self.greeting = (
+            f"The story plays by itself: {scenario.caption[0].lower()}{scenario.caption[1:]}."
+            if play
+            else f"{scenario.caption}. L launches a profile; --play tells the story."
+        )
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
-        playing = asyncio.create_task(self._story()) if self._play else None
+        playing = asyncio.create_task(self._tell_all()) if self._play else None
         try:
             await super().run(on_snapshot)
         finally:
@@ -53,28 +53,133 @@ class DemoFeed(LiveFeed):
                 with suppress(asyncio.CancelledError):
                     await playing
 
-    async def _story(self) -> None:
-        scenario = self.place.settings.plot if isinstance(self.place, RehearsalPlace) else None
-        acts: tuple[Act, ...] = STORY
-        if scenario is not None and scenario.name != "story":
-            acts = (Act(scenario.caption, scenario.profile, dict(scenario.knobs)),)
-        for act in acts:
-            await asyncio.sleep(2.0)
-            self.greeting = act.caption
-            if self.snapshot.state in (State.RUNNING, State.STARTING):
-                async for step in self.stop(5.0):
-                    self.greeting = step
-                self.greeting = act.caption
-            problem = await self.launch(act.profile, act.knobs)
-            if problem:
-                self.greeting = problem
-                return
-            await self._until(lambda: self.snapshot.state in (State.RUNNING, State.FAILED))
-            await asyncio.sleep(SERVE_S)
-        self.greeting = "The end: L launches, R restarts with other knobs, q leaves."
+    async def _tell_all(self) -> None:
+        try:
+            await self._pause(READ_S)
+            if self._settings.scenario == "story":
+                await self._story()
+            else:
+                await self._scenario_alone()
+        except StoryEndsError as error:
+            self.say(f"The story ends here: {error}")
+        self.over = True
 
-    async def _until(self, reached: Callable[[], bool], limit_s: float = 120.0) -> None:
-        for _ in range(round(limit_s / 0.2)):
+    def say(self, text: str) -> None:
+        """A caption in the last line of the screen."""
+        self.told.append(text)
+        self.greeting = text
+
+    # ---- the story
+
+    async def _story(self) -> None:
+        await self._begin("1/5 A baseline without speculation, CUDA graphs for up to 512 requests.", BASE,
+                          {"cuda-graph-max-bs": 512})  # fmt: skip
+        large = await self._served("graphs up to 512")
+        await self._again("2/5 The same with graphs up to 128: less memory set aside for them.",
+                          {"cuda-graph-max-bs": 128})  # fmt: skip
+        small = await self._served("graphs up to 128")
+        await self._begin("3/5 EAGLE-3 is switched on and the fraction left to SGLang. Watch the bars.", EAGLE3, {})
+        fix = await self._refused()
+        await self._forecast(fix)
+        await self._again(f"4/5 The verdict's fix is applied: {_words(fix)}.", fix)
+        fast = await self._served("EAGLE-3")
+        pays = "it pays" if fast > small else "it does not pay"
+        self.say(
+            f"5/5 Learned: {large:.1f} tok/s, {small:.1f} with small graphs; "
+            f"EAGLE-3 at {next(iter(fix.values()))}: {fast:.1f}, {pays}."
+        )
+
+    async def _scenario_alone(self) -> None:
+        scenario = self._settings.plot
+        await self._begin(f"{scenario.caption}.", scenario.profile, scenario.knobs)
+        if self.snapshot.state is not State.FAILED:
+            await self._until(lambda: self._symptom() is not None, SYMPTOM_S)
+        self.say(f"{self._symptom() or 'Nothing is wrong yet: go on watching'} v tells all, q leaves.")
+
+    def _symptom(self) -> str | None:
+        verdict, warnings = self.snapshot.verdict, self.snapshot.warnings
+        if verdict is not None:
+            fixes = f" Fix: {_words({fix.knob: fix.new for fix in verdict.fixes[:1]})}." if verdict.fixes else ""
+            return f"{verdict.title}.{fixes}"
+        return warnings[0].text if warnings else None
+
+    # ---- steps
+
+    async def _begin(self, caption: str, profile: str, knobs: Mapping[str, Any]) -> None:
+        """Launch, after stopping what runs; returns when it serves or has failed."""
+        self.say(caption)
+        await self._pause(READ_S)
+        if self.snapshot.state in (State.RUNNING, State.STARTING):
+            async for _ in self.stop(5.0):
+                pass
+        before = self.snapshot.run
+        problem = await self.launch(profile, knobs)
+        if problem is not None:
+            raise StoryEndsError(problem)
+        await self._settled(before)
+
+    async def _again(self, caption: str, knobs: Mapping[str, Any]) -> None:
+        """Restart with other knobs; returns when it serves or has failed."""
+        self.say(caption)
+        await self._pause(READ_S)
+        before, last = self.snapshot.run, ""
+        async for step in self.restart(knobs):
+            last = step
+        if self.run_now is None or self.run_now.name == before:
+            raise StoryEndsError(last)
+        await self._settled(before)
+
+    async def _served(self, what: str) -> float:
+        """Look at a serving server for a while; its tok/s."""
+        if self.snapshot.state is not State.RUNNING:
+            raise StoryEndsError(f"the server with {what} does not serve.")
+        ready = self.snapshot.ready_at or 0.0
+
+        def speeds() -> list[float]:
+            points = self.snapshot.points
+            return [p.gen_tok_s for p in points if p.at > ready and p.gen_tok_s is not None]
+
+        await self._pause(SERVE_S)
+        await self._until(lambda: len(speeds()) >= LEARNED_POINTS, 30.0)
+        speed = median(speeds()[-LEARNED_POINTS:]) if speeds() else 0.0
+        accept = f", {self.snapshot.accept_len:.2f} tokens per step" if self.snapshot.accept_len else ""
+        self.say(f"    {what}: {speed:.1f} tok/s{accept}, {self.snapshot.kv_tokens or 0:,} KV tokens.")
+        await self._pause(READ_S)
+        return speed
+
+    async def _refused(self) -> dict[str, Any]:
+        """The server died, as it must; the knobs of the verdict's fix."""
+        await self._until(lambda: self.snapshot.verdict is not None, 10.0)
+        verdict = self.snapshot.verdict
+        if self.snapshot.state is not State.FAILED or verdict is None or not verdict.fixes:
+            raise StoryEndsError("the server started, which this machine should not allow.")
+        self.say(f"    It died at once, and the card says why: {verdict.title}.")
+        await self._pause(2 * READ_S)
+        return {verdict.fixes[0].knob: verdict.fixes[0].new}
+
+    async def _forecast(self, fix: Mapping[str, Any]) -> None:
+        planned = await self.forecast(fix)
+        if planned is not None:
+            self.say(f"    Forecast with {_words(fix)}: {planned.verdict}")
+            await self._pause(READ_S)
+
+    async def _settled(self, before: str | None) -> None:
+        """Another run than `before` is on the screen, and serves or has failed."""
+        limit_s = 1500.0 / self._settings.speed + 60.0
+        done = (State.RUNNING, State.FAILED)
+        if not await self._until(lambda: self.snapshot.run != before and self.snapshot.state in done, limit_s):
+            raise StoryEndsError("the server neither serves nor has failed.")
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self._pace)
+
+    async def _until(self, reached: Callable[[], bool], limit_s: float) -> bool:
+        for _ in range(round(limit_s / 0.1)):
             if reached():
-                return
-            await asyncio.sleep(0.2)
+                return True
+            await asyncio.sleep(0.1)
+        return reached()
+
+
+def _words(knobs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in knobs.items())
