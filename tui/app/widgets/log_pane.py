@@ -20,6 +20,8 @@ from tui.snapshot import Snapshot
 from tui.sources.lineindex import LineIndex
 
 TICK_S = 0.1
+STREAM_TICKS = 5  # so many ticks with news after one another are a stream, which is drawn twice a second
+REST_S = 0.45
 FAR_BYTES = 4 * 1024 * 1024  # so much is not indexed yet: the end is shown by offsets
 WIDE = 150  # columns from which line numbers are shown unasked
 SIDEWAYS = 16
@@ -55,6 +57,9 @@ class LogPane(Canvas, can_focus=True):
         self._following = True
         self._held_back = False
         self._seen = (0, 0)  # bytes indexed, positions, when last drawn
+        self._came = (0, 0)  # the same at the last tick
+        self._streaming = 0  # ticks with news after one another
+        self._drew_new_at = -1e9
         self._count_left = 0  # lines there were when following ended
         self._cursor: int | None = None
         self._wrap = False
@@ -129,8 +134,17 @@ class LogPane(Canvas, can_focus=True):
         elif document.passed is not None:
             self._work.keep_up(document.passed)
         seen = (index.scanned, self._total())
-        if self._following and (seen != self._seen or self._held_back):
+        self._streaming = self._streaming + 1 if seen != self._came else 0
+        self._came = seen
+        if self._following and (seen != self._seen or self._held_back) and self._is_due(time.monotonic()):
             self.redraw()
+
+    def _is_due(self, now: float) -> bool:
+        """A line that comes alone is drawn at once; of a stream each drawing would cost the same and show less."""
+        if self._streaming > STREAM_TICKS and now - self._drew_new_at < REST_S:
+            return False
+        self._drew_new_at = now
+        return True
 
     def _by_lines(self, index: LineIndex) -> None:
         """The index has come near the end: from offsets to line numbers."""
@@ -175,7 +189,7 @@ class LogPane(Canvas, can_focus=True):
         if self._following:
             self._placed, self._held_back = self._window.follow(document, room, time.monotonic())
             if self._held_back:
-                return self._lines
+                return [title_line(self._standing(), width), *self._lines[1:]]
         else:
             self._placed = self._window.rows(document, room)
         look = self._look()
