@@ -4,20 +4,21 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.facts import GpuSample
 from tui.files import store_error
-from tui.forecast.machine import NOTHING_LEARNED, Learned
-from tui.forecast.model import ModelFacts
-from tui.rehearsal.forecasting import rehearsal_learned
 from tui.rehearsal.gpus import RehearsalGpus
 from tui.rehearsal.machine import ENVIRONMENT, Settings, rehearse, settings_from
-from tui.rehearsal.modelfacts import model_facts as rehearsed_model
 from tui.runs.store import Run, RunStore
 from tui.server.profiles import Profile, edit
 from tui.sources.host import HostSource
 from tui.sources.nvml import NvmlSource
+
+# The forecast is imported when one is asked for: `status` and the first frame do not pay for it.
+if TYPE_CHECKING:
+    from tui.forecast.machine import Learned
+    from tui.forecast.model import ModelFacts
 
 
 class Place(Protocol):
@@ -33,11 +34,11 @@ class Place(Protocol):
         """The profile as it is launched here."""
         ...
 
-    def model(self, knobs: Mapping[str, Any]) -> ModelFacts | None:
+    def model(self, knobs: Mapping[str, Any]) -> "ModelFacts | None":
         """The model as this place knows it without a checkpoint; None: look at the checkpoint."""
         ...
 
-    def learned(self, knobs: Mapping[str, Any]) -> Learned:
+    def learned(self, knobs: Mapping[str, Any]) -> "Learned":
         """What launches here cost beside the model."""
         ...
 
@@ -62,10 +63,12 @@ class RealPlace:
     def prepare(self, profile: Profile) -> Profile:
         return profile
 
-    def model(self, knobs: Mapping[str, Any]) -> ModelFacts | None:
+    def model(self, knobs: Mapping[str, Any]) -> "ModelFacts | None":
         return None
 
-    def learned(self, knobs: Mapping[str, Any]) -> Learned:
+    def learned(self, knobs: Mapping[str, Any]) -> "Learned":
+        from tui.forecast.machine import NOTHING_LEARNED
+
         return NOTHING_LEARNED
 
 
@@ -90,10 +93,14 @@ class RehearsalPlace:
         command, env = rehearse(profile.command, {}, settings)
         return replace(edit(profile, command=command, env=env), sglang_version=version)
 
-    def model(self, knobs: Mapping[str, Any]) -> ModelFacts | None:
-        return rehearsed_model(knobs)
+    def model(self, knobs: Mapping[str, Any]) -> "ModelFacts | None":
+        from tui.rehearsal.modelfacts import model_facts
 
-    def learned(self, knobs: Mapping[str, Any]) -> Learned:
+        return model_facts(knobs)
+
+    def learned(self, knobs: Mapping[str, Any]) -> "Learned":
+        from tui.rehearsal.forecasting import rehearsal_learned
+
         return rehearsal_learned(knobs)
 
 
