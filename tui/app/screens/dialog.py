@@ -19,6 +19,7 @@ from tui.port import Feed, Finding, Forecast
 from tui.snapshot import Snapshot
 
 Answer = TypeVar("Answer")
+FRAME_ROWS = 5  # of a dialog: its border, title and buttons
 
 
 class Dialog(ModalScreen[Answer]):
@@ -37,13 +38,18 @@ class Dialog(ModalScreen[Answer]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Rows(lambda width: [[(fit(f" {self.TITLE_TEXT}", width), "title")], []])
-            yield Rows(self.body, id="body")
+            yield Rows(self._fitted, id="body")
             with Horizontal(id="buttons"):
                 yield Button("Cancel (n)", id="cancel", compact=True)
                 yield Button(f"{self.DO} (y)", id="accept", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#cancel").focus()
+
+    def _fitted(self, width: int) -> list[Line]:
+        """The body in the rows that the screen has, so that the buttons stay in sight."""
+        lines, room = self.body(width), max(3, self.app.size.height * 96 // 100 - FRAME_ROWS)
+        return lines if len(lines) <= room else [*lines[: room - 2], [(" …", "quiet")], []]
 
     def body(self, width: int) -> list[Line]:
         """What is being asked."""
@@ -160,10 +166,9 @@ class LaunchingDialog(Dialog[Answer]):
 
     def check_lines(self, width: int) -> list[Line]:
         """Findings, forecast, and what was answered to an early `y`."""
-        lines = finding_lines(self.findings, width)
+        lines = paragraph(escape(self._said), width, "warn") if self._said else []
+        lines += finding_lines(self.findings, width, 8 if self.app.size.height >= 30 else 2)
         lines += [*([[]] if lines else []), *forecast_lines(self.forecast, self.checked, width)]
-        if self._said:
-            lines += [[], *paragraph(escape(self._said), width, "warn")]
         return [*lines, []]
 
     def action_accept(self) -> None:
