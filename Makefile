@@ -35,11 +35,11 @@ lint: install
 screenshots: install
 	$(BIN)/python screenshots/make.py
 
-bench: install
+bench: install        ## every limit, measured, beside the peers; benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
-soak: install
-	$(BIN)/pytest -m soak
+soak: install         ## a day of a busy server in ten minutes (SOAK_S, SOAK_LINES)
+	$(BIN)/pytest -m soak tests/soak
 
 clean:
 	rm -rf $(VENV) .venv-sglang .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
