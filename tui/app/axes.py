@@ -23,7 +23,7 @@ def window_of_all(first: float | None, newest: float) -> tuple[float, float]:
         edges = window(newest, span)
         if first is None or edges[0] <= first:
             return edges
-    days = math.ceil(age / 86400.0) + 1
+    days = math.ceil(age / 86400.0 * JUMPS / (JUMPS - 1)) + 1  # the right edge is up to one jump ahead
     return window(newest, days * 86400.0)
 
 

@@ -1,0 +1,89 @@
+"""The plot: series, zoom, the baseline's line, and what speculation is worth."""
+
+from dataclasses import replace
+
+import pytest
+
+from tui.app.axes import window_of_all
+from tui.app.glyphs import ASCII, UNICODE
+from tui.app.main import SpecdeckApp
+from tui.app.text import width_of
+from tui.app.widgets.plot import SERIES, SPANS, Plot, chart, economy_lines, title
+
+
+def said(lines) -> str:
+    return "\n".join("".join(text for text, _ in line) for line in lines)
+
+
+def edges(fake) -> tuple[float, float]:
+    return fake.NOW - 300, fake.NOW + 10
+
+
+@pytest.mark.parametrize("series", SERIES, ids=lambda series: series.name)
+@pytest.mark.parametrize("size", [(70, 8), (40, 3), (120, 20)])
+def test_every_series_fills_its_rows(fake, series, size) -> None:
+    for glyphs in (UNICODE, ASCII):
+        lines = chart(fake.serving(), edges(fake), size, glyphs, series)
+        assert len(lines) == size[1]
+        assert all(sum(width_of(text) for text, _ in line) <= size[0] for line in lines)
+        assert "appear here" not in said(lines)
+
+
+def test_pool_usage_is_drawn_in_percent_of_the_whole(fake) -> None:
+    lines = chart(fake.serving(), edges(fake), (70, 8), UNICODE, SERIES[2])
+    assert "100" in said(lines[:1])
+    assert "62% of 116 707 tokens" in said([title(fake.serving(), "1 h", 80, SERIES[2])])
+
+
+def test_a_series_without_values_says_so(fake) -> None:
+    plain = replace(fake.serving(), points=fake.curve(60, accept=None), accept_len=None)
+    assert "tok/s" not in said(chart(plain, edges(fake), (70, 8), UNICODE, SERIES[1]))
+
+
+def test_the_baseline_is_a_line_at_its_height(fake) -> None:
+    snapshot = replace(fake.serving(), baseline_tok_s=150.0)
+    lines = chart(snapshot, edges(fake), (70, 12), UNICODE)
+    with_rule = [i for i, line in enumerate(lines) if UNICODE.rule in said([line])]
+    assert len(with_rule) == 1
+    lower = chart(replace(snapshot, baseline_tok_s=20.0), edges(fake), (70, 12), UNICODE)
+    assert next(i for i, line in enumerate(lower) if UNICODE.rule in said([line])) > with_rule[0]
+    assert UNICODE.rule not in said(chart(fake.serving(), edges(fake), (70, 12), UNICODE))
+    assert "baseline 150.0" in said([title(snapshot, "1 h", 120)])
+
+
+def test_the_axis_reaches_up_to_a_faster_baseline(fake) -> None:
+    top = said(chart(replace(fake.serving(), baseline_tok_s=400.0), edges(fake), (70, 8), UNICODE)[:1])
+    assert int(top[:6]) >= 400
+
+
+@pytest.mark.parametrize(("height", "rows"), [(4, 0), (6, 1), (9, 1), (12, 2)])
+def test_worth_takes_few_rows_and_never_more_than_there_are(fake, height: int, rows: int) -> None:
+    snapshot = replace(fake.serving(), economy="Batch 8: pays, +31%: " + "accept length 2.31 " * 12)
+    lines = economy_lines(snapshot, 60, height)
+    assert len(lines) == rows
+    assert all(sum(width_of(text) for text, _ in line) <= 60 for line in lines)
+    assert economy_lines(fake.serving(), 60, height) == []
+
+
+def test_the_window_of_all_holds_the_first_and_the_newest_point(fake) -> None:
+    for age in (0.0, 30.0, 4000.0, 80_000.0, 3e6):
+        left, right = window_of_all(fake.NOW - age, fake.NOW)
+        assert left <= fake.NOW - age
+        assert right > fake.NOW
+    assert window_of_all(None, fake.NOW)[1] > fake.NOW
+
+
+async def test_keys_choose_the_series_and_the_zoom(fake) -> None:
+    app = SpecdeckApp(fake.FakeFeed(replace(fake.serving(), economy="Batch 8: pays, +31%.")))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        plot = app.dashboard.query_one(Plot)
+        for key, series in zip("2341", (*SERIES[1:], SERIES[0]), strict=True):
+            await pilot.press(key)
+            assert series.title in plot.text()
+            assert "Batch 8: pays" in plot.text()
+        seen = set()
+        for _ in SPANS:
+            await pilot.press("z")
+            seen.add(plot.text().split("\n")[0].split("  ")[-1].strip())
+        assert seen == {"1 min", "10 min", "1 h", "all"}
