@@ -40,6 +40,7 @@ def matching_lines(fd: int, pattern: Pattern, start: int, end: int, stop: Event 
     Ends early when `stop` is set. A match must lie within one line.
     """
     wanted = as_pattern(pattern)
+    literal, fold = _literal(wanted), bool(wanted.flags & re.IGNORECASE)
     position = line_start = start
     while position < end and not (stop and stop.is_set()):
         if position > start:
@@ -51,7 +52,8 @@ def matching_lines(fd: int, pattern: Pattern, start: int, end: int, stop: Event 
         at_end = len(block) < asked or position + asked == end
         length = len(block) if at_end else block.rfind(b"\n") + 1
         if length:
-            for hit in _hits(wanted, block[:length], position > line_start):
+            absent = literal is not None and literal not in (block.lower() if fold else block)
+            for hit in () if absent else _hits(wanted, block[:length], position > line_start):
                 yield position + hit if hit else line_start
             position = line_start = position + length
             if len(block) < asked:
@@ -75,6 +77,17 @@ def last_matching_line(
             return None if stop and stop.is_set() else hits[0]
         end = start
     return None
+
+
+def _literal(pattern: re.Pattern[bytes]) -> bytes | None:
+    """The text that a pattern without special characters stands for, in lower case where case does not count.
+
+    Looking for bytes is some ten times as fast as a pattern that ignores case.
+    """
+    text = re.sub(rb"\\(.)", rb"\1", pattern.pattern, flags=re.DOTALL)
+    if re.escape(text) != pattern.pattern or pattern.flags & re.VERBOSE:
+        return None
+    return text.lower() if pattern.flags & re.IGNORECASE else text
 
 
 def _in_fragment(pattern: re.Pattern[bytes], fragment: bytes, inside: bool) -> bool:

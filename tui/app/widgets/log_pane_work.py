@@ -93,7 +93,8 @@ def first_match(document: LineDocument, query: Query, line: int, forward: bool, 
     """(line, whether the search went on from the other end); the line is None when nothing matches."""
     count = document.index.count
     found = _one_way(document, query, line, forward, stop)
-    if found is None and not stop.is_set():
+    elsewhere = line > 0 if forward else line < count
+    if found is None and elsewhere and not stop.is_set():
         return _one_way(document, query, 0 if forward else count, forward, stop), True
     return found, False
 
