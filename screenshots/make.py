@@ -53,6 +53,9 @@ class StillFeed:
 
     read_only = False
     greeting = ""
+    history = None
+    playback = None
+    owner = ""
 
     def __init__(self, stage: scenes.Stage, folder: Path) -> None:
         self.snapshot = stage.snapshot()
