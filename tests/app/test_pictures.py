@@ -43,7 +43,7 @@ def test_pending_knobs(fake, snap_compare, plan: str, size: tuple[int, int]) -> 
 @pytest.mark.parametrize(
     ("name", "state", "keys"),
     [
-        ("restart", "crashed", ["a"]),
+        ("restart", "crashed", ["a", "R"]),
         ("launch", "empty", ["L"]),
         ("stop", "serving", ["S"]),
         ("help", "serving", ["question_mark"]),
