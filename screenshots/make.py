@@ -126,7 +126,7 @@ PICTURES: dict[str, tuple[str, Callable[..., object] | None]] = {
     "loading": ("loading", None),
     "serving": ("serving", None),
     "pending": ("serving", _change_fraction),
-    "crashed": ("crashed", lambda app, pilot: _press(app, pilot, "z", "escape")),
+    "crashed": ("crashed", None),
     "restart": ("crashed", lambda app, pilot: _press(app, pilot, "a")),
     "help": ("serving", lambda app, pilot: _press(app, pilot, "question_mark")),
 }
