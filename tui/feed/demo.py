@@ -1,6 +1,7 @@
 """The story on the rehearsal machine: by hand, or played by itself with a caption for each step."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from statistics import median
@@ -34,6 +35,7 @@ class DemoFeed(LiveFeed):
         self._play = play
         self._settings = place.settings
         self._pace = min(1.0, USUAL_SPEED / place.settings.speed)
+        self._port = _free_port()
         self.told: list[str] = []  # every caption so far
         self.over = False
         scenario = place.settings.plot
@@ -113,7 +115,7 @@ class DemoFeed(LiveFeed):
             async for _ in self.stop(5.0):
                 pass
         before = self.snapshot.run
-        problem = await self.launch(profile, knobs)
+        problem = await self.launch(profile, {**knobs, "port": self._port})
         if problem is not None:
             raise StoryEndsError(problem)
         await self._settled(before)
@@ -179,6 +181,13 @@ class DemoFeed(LiveFeed):
                 return True
             await asyncio.sleep(0.1)
         return reached()
+
+
+def _free_port() -> int:
+    """The profile's own port may be a real server's."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _words(knobs: Mapping[str, Any]) -> str:
