@@ -537,3 +537,9 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
     fixes: tuple[Fix, ...] = ()
+
+    @property
+    def remedy(self) -> tuple[Fix, ...]:
+        """What to apply together. Fixes are alternatives, the best first; only a flag's renaming is a removal and an
+        addition that belong together."""
+        return self.fixes if self.kind == "bad-flag" else self.fixes[:1]

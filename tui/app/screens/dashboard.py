@@ -44,7 +44,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         Binding("K", "kill", "Kill a server that is stopping", id="server.kill"),
         Binding("B", "go_back", "Go back to the last launch that reached ready", id="server.back"),
         Binding("D", "servers", "Servers on this machine: watch one, take it over", id="server.find"),
-        Binding("a", "apply_fix", "Apply the verdict's fixes to the knobs", id="verdict.apply"),
+        Binding("a", "apply_fix", "Apply the verdict's fix to the knobs", id="verdict.apply"),
         Binding("v", "verdict", "The whole verdict", id="verdict.show"),
         Binding("escape", "back", "Put the verdict or message aside", id="app.back"),
         Binding("F", "find_flag", "Find a flag among all, and edit it", id="knob.find"),

@@ -119,8 +119,8 @@ class Tuning:
         if verdict is None or not verdict.fixes:
             self.say("There is no fix to apply.")
             return
-        changed = self._change({fix.knob: fix.new for fix in verdict.fixes})
-        words = ", ".join(fix.knob for fix in verdict.fixes)
+        changed = self._change({fix.knob: fix.new for fix in verdict.remedy})
+        words = ", ".join(fix.knob for fix in verdict.remedy)
         self.say(f"{words}: {'changed' if changed else 'changed already'}. R launches with it.", seconds=12.0)
 
     def action_undo(self) -> None:
