@@ -134,8 +134,8 @@ class RunComparison:
 class History(Protocol):
     """The runs of the past. Nothing here blocks the event loop; failures are sentences."""
 
-    async def runs(self) -> tuple[RunRow, ...]:
-        """Every run, newest first. Raises SpecdeckError when the folder cannot be read."""
+    async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
+        """Every run, or the newest `limit`, newest first. Raises SpecdeckError when the folder cannot be read."""
         ...
 
     async def details(self, name: str) -> str:

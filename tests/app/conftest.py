@@ -384,8 +384,8 @@ class FakeHistory:
         self.asked: list[tuple[object, ...]] = []
         self.refusal: str | None = None
 
-    async def runs(self) -> tuple[RunRow, ...]:
-        return self.rows
+    async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
+        return self.rows[:limit]
 
     async def details(self, name: str) -> str:
         return f"{name}\nprofile and knobs"

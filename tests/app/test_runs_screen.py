@@ -213,7 +213,7 @@ async def test_details_can_be_read(feed) -> None:
 
 
 async def test_a_store_that_cannot_be_read_is_told(feed, monkeypatch) -> None:
-    async def broken():
+    async def broken(limit=None):
         raise OSError("Cannot read the runs: permission denied.")
 
     monkeypatch.setattr(feed.history, "runs", broken)
@@ -222,6 +222,16 @@ async def test_a_store_that_cannot_be_read_is_told(feed, monkeypatch) -> None:
         await opened(pilot)
         assert "permission denied" in message(app)
         assert "No runs yet" in table(app).text()
+
+
+async def test_many_runs_are_all_there_in_the_end(fake, feed) -> None:
+    feed.history.rows = tuple(fake.RunRow(name=f"2026-11-29T00-00-00_r+{i}", profile="r") for i in range(250))
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "250" in table(app).text().split("\n")[0]
+        await pilot.press("G")
+        assert table(app).text().count("r  ") > 20
 
 
 async def test_every_key_of_the_runs_may_be_pressed(feed) -> None:

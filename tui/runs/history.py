@@ -29,8 +29,8 @@ class RunHistory:
         self._store = store
         self._changed = changed
 
-    async def runs(self) -> tuple[RunRow, ...]:
-        return await asyncio.to_thread(self._rows)
+    async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
+        return await asyncio.to_thread(self._rows, limit)
 
     async def details(self, name: str) -> str:
         try:
@@ -68,8 +68,8 @@ class RunHistory:
 
         return ReplayFeed(self._store.load(name))
 
-    def _rows(self) -> tuple[RunRow, ...]:
-        return tuple(map(row_of, listing.rows(self._store, limit_s=SUMMARIES_S)))
+    def _rows(self, limit: int | None) -> tuple[RunRow, ...]:
+        return tuple(map(row_of, listing.rows(self._store, limit, limit_s=SUMMARIES_S)))
 
     def _details(self, name: str) -> str:
         run = self._store.load(name)

@@ -20,6 +20,7 @@ from tui.app.widgets.rows import Rows
 from tui.app.widgets.runs_table import RunsTable
 from tui.port import History, RunRow
 
+FIRST = 100  # runs that are read before all others
 KEYS = [
     ("esc", "back", "close"),
     ("enter", "details", "details"),
@@ -123,7 +124,10 @@ class RunsScreen(Screen[None]):
 
     async def _load(self) -> None:
         try:
-            rows = await self._history.runs()
+            rows = await self._history.runs(FIRST)
+            if len(rows) == FIRST:  # thousands take a second: what fits on a screen is there at once
+                self.query_one(RunsTable).show(rows)
+                rows = await self._history.runs()
         except Exception as error:
             self.say(str(error) or type(error).__name__, "error", None)
             rows = ()
