@@ -301,7 +301,7 @@ async def test_tracebacks_of_other_ranks_are_folded(open_screen, log) -> None:
         assert "TP3 RuntimeError: Not enough memory on rank 3.  (15 lines)" in text
 
 
-@pytest.mark.parametrize("key", ["enter", "z"])
+@pytest.mark.parametrize("key", ["enter"])
 async def test_a_key_folds_and_unfolds_a_traceback(open_screen, log, key: str) -> None:
     log.write("before", *traceback(0, frames=3), STAMP.format(0) + "after")
     async with open_screen() as screen:
@@ -490,7 +490,7 @@ async def test_line_numbers_at_wide_sizes_and_on_request(open_screen, log) -> No
 
 
 async def test_the_end_of_a_log_that_is_not_indexed_yet(open_screen, log, monkeypatch) -> None:
-    monkeypatch.setattr("tui.app.widgets.log_pane.FAR_BYTES", 1000)
+    monkeypatch.setattr("tui.app.widgets.log_pane_view.FAR_BYTES", 1000)
     with log.path.open("w") as file:
         file.write("\n".join(numbered(1, 5000)) + "\n")
     async with open_screen() as screen:
