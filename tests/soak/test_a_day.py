@@ -123,16 +123,19 @@ def test_a_day_in_minutes(screen, server, driver: Path, faults, tmp_path: Path, 
     well()
     shown.resize(120, 40)
     shown.read(lambda _: False, 1.0)
-    shown.keys("G")
+    for key in ("\x1b", "\x1b", "G"):  # the verdict of an earlier failure lies over the log
+        shown.keys(key)
+        shown.read(lambda _: False, 0.5)
     with day.path.open("a") as file:
         file.write("the very last line of the day\n")
-    assert shown.shows("day", 60.0)
+    told = shown.shows("day", 20.0)
     quarter = len(samples) // 4
     middle, late = statistics.median(samples[quarter : 2 * quarter]), statistics.median(samples[-quarter:])
     figures = {"lines": day.written, "seconds": round(spent), "events": happened, "first_mib": samples[0],
                "second_quarter_mib": middle, "last_quarter_mib": late, "most_mib": max(samples)}  # fmt: skip
     with capsys.disabled():
         print("\n" + json.dumps(figures))
+    assert told, shown.sent[-4000:]
     assert max(samples) <= MOST_MIB
     assert late - middle <= MOST_GROWTH_MIB
     shown.keys("q")
