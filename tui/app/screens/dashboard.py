@@ -46,6 +46,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         Binding("D", "servers", "Servers on this machine: watch one, take it over", id="server.find"),
         Binding("a", "apply_fix", "Apply the verdict's fix to the knobs", id="verdict.apply"),
         Binding("v", "verdict", "The whole verdict", id="verdict.show"),
+        Binding("V", "evidence", "The verdict's line in the log", id="verdict.evidence"),
         Binding("escape", "back", "Put the verdict or message aside", id="app.back"),
         Binding("F", "find_flag", "Find a flag among all, and edit it", id="knob.find"),
         Binding("u", "undo", "Undo the last change of a knob", id="knob.undo"),
@@ -211,6 +212,13 @@ class Dashboard(Tuning, Steering, Screen[None]):
             return
         self.query_one(VerdictCard).bring_back()
         self.app.push_screen(Reader("Verdict", plain_lines(as_text(verdict))))
+
+    def action_evidence(self) -> None:
+        verdict, pane = self._snapshot.verdict, self.query_one("#log-pane")
+        if verdict is None or not verdict.evidence:
+            self.say("There is no verdict with a line in the log.")
+        elif hasattr(pane, "goto_line") and pane.goto_line(verdict.evidence[-1].line):
+            pane.focus()
 
     async def action_log(self, name: str) -> None:
         pane = self.query_one("#log-pane")
