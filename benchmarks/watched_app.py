@@ -70,5 +70,6 @@ class WatchedApp(SpecdeckApp):
 
 
 if __name__ == "__main__":
+    sys.setswitchinterval(main.SWITCH_S)
     store = RunStore(Path(tempfile.mkdtemp()))
     WatchedApp(LiveFeed(RealPlace(), store, of_log(Path(sys.argv[1])))).run()

@@ -32,6 +32,8 @@ from tui.snapshot import Snapshot
 # Seconds between two drawings of ordinary news, slowest first.
 RATES = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25)
 WATCHDOG_S = 5.0
+# How soon a thread that reads a flood of lines lets the screen go on: Python's 5 ms add up to half-second stalls.
+SWITCH_S = 0.0005
 HANGUP = 129  # what a shell reports of a process ended by SIGHUP
 TWICE_S = 2.0  # ctrl+c pressed again within this time leaves
 
@@ -308,6 +310,7 @@ def _great(old: Snapshot, new: Snapshot) -> bool:
 
 def run(feed: Feed, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:
     """The dashboard until the operator leaves it; the exit code."""
+    sys.setswitchinterval(SWITCH_S)
     app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse)
     code = app.run(mouse=mouse)
     if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
