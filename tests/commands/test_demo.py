@@ -77,7 +77,7 @@ def test_the_story_plays_to_its_end_on_a_terminal(tmp_path, no_state):
     try:
         seen = watched(lambda: tmux("capture-pane", "-p"), lambda text: "5/5 Learned" in text)
         learned = next(line for line in seen.splitlines() if "5/5 Learned" in line)
-        assert "EAGLE-3 at 0.85" in learned
+        assert "by EAGLE-3" in learned
         assert "it pays" in learned
         tmux("send-keys", "q")
         watched(lambda: end.read_text() if end.exists() else "", lambda text: text.strip() == "0")

@@ -86,10 +86,7 @@ class DemoFeed(LiveFeed):
         await self._again(f"4/5 The verdict's fix is applied: {_words(fix)}.", fix)
         fast = await self._served("EAGLE-3")
         pays = "it pays" if fast > small else "it does not pay"
-        self.say(
-            f"5/5 Learned: {large:.1f} tok/s, {small:.1f} with small graphs; "
-            f"EAGLE-3 at {next(iter(fix.values()))}: {fast:.1f}, {pays}."
-        )
+        self.say(f"5/5 Learned: {large:.0f}→{small:.0f} tok/s by small graphs, {fast:.0f} by EAGLE-3: {pays}.")
 
     async def _scenario_alone(self) -> None:
         scenario = self._settings.plot
