@@ -52,7 +52,7 @@ def rows(scene: Scene, quick: bool) -> Iterator[Row]:
 
     def stream() -> None:
         with growing(steady, 5000.0, burst=50):
-            while len(steady.read_bytes().splitlines()) < total - 5000:
+            while len(steady.read_bytes().splitlines()) < total - 15_000:
                 time.sleep(0.5)
         left = total - len(steady.read_bytes().splitlines())
         with steady.open("a") as file:
