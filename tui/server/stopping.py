@@ -121,7 +121,7 @@ def _count_down(
 ) -> Generator[Step, None, bool]:
     """Until all are gone, or hang even after SIGKILL; returns whether SIGKILL was told."""
     began = told = time.monotonic()
-    deadline, killed, had_main = began + grace_s, False, alive(run.server)
+    deadline, killed, had_main = began + grace_s, False, True  # it may be gone already: then its children go soon
     while True:
         known.update(dict.fromkeys(_tree(run, known)))
         left = [process for process in known if alive(process)]
