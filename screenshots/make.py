@@ -1,7 +1,7 @@
 """Makes the pictures of the README: the real app on facts of the rehearsal machine. `make screenshots`.
 
-SVG always; PNG too where chromium or rsvg-convert is installed. With --to FOLDER they go there instead, without PNG: a test compares
-those with the ones that are kept here.
+SVG always; PNG too where chromium or rsvg-convert is installed. With --to FOLDER they go there instead, without PNG: a
+test compares those with the ones that are kept here.
 """
 
 import argparse
@@ -160,8 +160,8 @@ def png(svg: Path) -> None:
         assert found is not None
         size = ",".join(str(math.ceil(float(number))) for number in found.groups())
         with tempfile.TemporaryDirectory(prefix="specdeck-chromium-") as home:
-            command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                       f"--user-data-dir={home}", f"--window-size={size}", f"--screenshot={target}", svg.as_uri()]  # fmt: skip
+            command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+            command += [f"--user-data-dir={home}", f"--window-size={size}", f"--screenshot={target}", svg.as_uri()]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
     elif (rsvg := shutil.which("rsvg-convert")) is not None:
         subprocess.run([rsvg, "--output", str(target), str(svg)], check=True)
