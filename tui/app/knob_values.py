@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tui.port import FlagInfo
 from tui.sglang import knobs as rules
@@ -87,7 +87,8 @@ def _typed(kind: str, text: str) -> object:
     lowered = text.lower()
     if kind == "bool" and lowered in ON + OFF:
         return lowered in ON
-    convert = {"int": int, "size": int, "float": float, "json": json.loads}.get(kind)
+    converters: dict[str, Callable[[str], object]] = {"int": int, "size": int, "float": float, "json": json.loads}
+    convert = converters.get(kind)
     if convert is None:
         return text
     try:

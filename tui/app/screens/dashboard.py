@@ -144,7 +144,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         self._follow_log()
 
     def _card_rows(self) -> int:
-        room = self.query_one("#log").size.height
+        room: int = self.query_one("#log").size.height
         return max(3, min(14, room - 1 if room < 10 else room - 4))
 
     def _follow_log(self) -> None:

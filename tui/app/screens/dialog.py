@@ -146,7 +146,7 @@ class LaunchingDialog(Dialog[Answer]):
         self.forecast, self.findings, self.checked = None, None, False
         self._wanted = self._warned = False
         self._said = ""
-        self.run_worker(self._look, group="look", exclusive=True)
+        self.run_worker(self._look, group="look", exclusive=True)  # type: ignore[arg-type]
 
     async def _look(self) -> None:
         try:
@@ -237,7 +237,7 @@ class LaunchDialog(LaunchingDialog[str]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.run_worker(self._plan_all, group="plans")
+        self.run_worker(self._plan_all, group="plans")  # type: ignore[arg-type]
 
     async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
         if not self._profiles or self._profiles[self._chosen].problem:

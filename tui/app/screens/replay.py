@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from tui.app.glyphs import UNICODE, Glyphs
 from tui.app.screens.dashboard import Dashboard
-from tui.app.screens.dialog import paragraph
+from tui.app.screens.dialog_lines import paragraph
 from tui.app.text import duration, escape, fit, pad
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.rows import Rows

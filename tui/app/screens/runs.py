@@ -11,7 +11,8 @@ from textual.widgets import Input
 
 from tui.app.run_table import detail_lines
 from tui.app.screens.compare import CompareScreen
-from tui.app.screens.dialog import Dialog, paragraph
+from tui.app.screens.dialog import Dialog
+from tui.app.screens.dialog_lines import paragraph
 from tui.app.screens.reader import Reader, plain_lines
 from tui.app.text import escape, fit
 from tui.app.widgets.canvas import Line
@@ -96,7 +97,7 @@ class RunsScreen(Screen[None]):
         box.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self.query_one(RunsTable).arrange(words=event.value)
+        self.query_one(RunsTable).order_rows(words=event.value)
 
     def on_input_submitted(self) -> None:
         self._leave_filter()

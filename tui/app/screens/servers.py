@@ -47,7 +47,7 @@ class ServersScreen(ModalScreen[Chosen]):
     def action_look(self) -> None:
         self._servers = None
         self.query_one("#body", Rows).rebuild()
-        self.run_worker(self._look, exclusive=True)
+        self.run_worker(self._look, exclusive=True)  # type: ignore[arg-type]
 
     async def _look(self) -> None:
         self._servers = await self._feed.discover()

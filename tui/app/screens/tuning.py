@@ -109,7 +109,11 @@ class Tuning:
         self._flag("")
         flags = tuple((self._flags or {}).values())
         set_now = {name: value for name, value in {**self._in_force(), **self._pending}.items() if value is not None}
-        self.app.push_screen(FlagSearch(flags, set_now), lambda name: name and self._edit(name))
+        self.app.push_screen(FlagSearch(flags, set_now), self._found)
+
+    def _found(self, name: str | None) -> None:
+        if name:
+            self._edit(name)
 
     def on_knobs_search(self) -> None:
         self.action_find_flag()

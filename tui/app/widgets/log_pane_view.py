@@ -47,7 +47,7 @@ class LogPaneView(Canvas, can_focus=True):
         self._window = Window(lambda entry: height_of(entry, self._look()))
         self._placed: list[Placed] = []
         self._shown_lines = 0
-        self._work = LogWork(self)
+        self._work = LogWork(self)  # type: ignore[arg-type]  # a widget's run_worker is generic
 
     def show_log(self, log: LogView | None) -> None:
         """Follow this log from now on."""

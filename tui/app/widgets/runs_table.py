@@ -46,9 +46,9 @@ class RunsTable(Canvas, can_focus=True):
         self._all = tuple(rows)
         names = {row.name for row in rows}
         self.marked = [name for name in self.marked if name in names]
-        self.arrange()
+        self.order_rows()
 
-    def arrange(self, words: str | None = None, order: str | None = None) -> None:
+    def order_rows(self, words: str | None = None, order: str | None = None) -> None:
         """Another filter or order."""
         before = self.selected
         self.words = self.words if words is None else words
@@ -62,7 +62,7 @@ class RunsTable(Canvas, can_focus=True):
     def next_order(self) -> str:
         """Sort by the next key; its name."""
         names = list(SORTS)
-        self.arrange(order=names[(names.index(self.order) + 1) % len(names)])
+        self.order_rows(order=names[(names.index(self.order) + 1) % len(names)])
         return self.order
 
     @property
