@@ -1,5 +1,0 @@
-"""Moved to `tui.port`."""
-
-from tui.port import Feed, FlagInfo, Forecast, LogView, ProfileChoice
-
-__all__ = ["Feed", "FlagInfo", "Forecast", "LogView", "ProfileChoice"]
