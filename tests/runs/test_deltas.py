@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tui.runs.deltas import WHOLE_EVERY, Deltas, apply, difference
@@ -23,6 +23,8 @@ def same(one: Any, other: Any) -> bool:
 
 @settings(max_examples=150)
 @given(old=VALUES, new=VALUES)
+@example(old={"-": False}, new={"-": 0})
+@example(old={"-": [0.0]}, new={"-": [-0.0]})
 def test_a_difference_turns_the_old_into_the_new(old: Any, new: Any) -> None:
     change = json.loads(json.dumps(difference(old, new)))
     assert same(apply(old, change), new)

@@ -5,6 +5,7 @@ values differ: objects again as their differences, lists of the same length as a
 else as the new value in a list of its own; "-" lists keys that went away.
 """
 
+import json
 from typing import Any
 
 Json = Any
@@ -19,7 +20,14 @@ def difference(old: Json, new: Json) -> Json:
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         places = {str(i): change for i in range(len(new)) if (change := difference(old[i], new[i])) != {}}
         return places if len(places) * 2 <= len(new) or _all_nested(new) else [new]
-    return {} if type(old) is type(new) and old == new else [new]
+    return {} if _same(old, new) else [new]
+
+
+def _same(old: Json, new: Json) -> bool:
+    """As JSON tells values apart, at every depth: Python holds True, 1 and 1.0 for equal."""
+    if isinstance(old, (dict, list)):
+        return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
+    return type(old) is type(new) and bool(old == new)
 
 
 def apply(old: Json, change: Json) -> Json:
