@@ -22,9 +22,9 @@ def store(tmp_path: Path, faults, free_port: int):
     for version in VERSIONS:
         launch = ["run", "kimi-k2.5-base", "--rehearsal", "--yes", "--speed", "2000", "--wait", "ready",
                   "--set", f"port={free_port}", "--sglang-version", version]  # fmt: skip
-        subprocess.run([sys.executable, "-m", "tui", *launch], env=told, check=True, capture_output=True)
-        for run in store.active():
-            list(kill(run))
+        # A stop waits until the GPUs are free again; the next server would not fit beside the memory of a dead one.
+        for command in (launch, ["stop", "--yes"]):
+            subprocess.run([sys.executable, "-m", "tui", *command], env=told, check=True, capture_output=True)
     yield store
     for run in store.active():
         list(kill(run))
