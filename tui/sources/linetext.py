@@ -5,7 +5,10 @@ harmless. Bytes that are no UTF-8 become U+FFFD within their own line.
 """
 
 import codecs
+from collections.abc import Iterable
 
+Part = str | bytes
+"""Text of one line, or the bytes of whole lines, each with its newline."""
 CAP_BYTES = 64 * 1024
 """A line up to this long is kept whole."""
 KEPT_HEAD_BYTES = 48 * 1024
@@ -49,6 +52,22 @@ def split_lines(body: bytes) -> list[str]:
     return [line_text(line) for line in body.split(b"\n")]
 
 
+def lines_of(parts: Iterable[Part]) -> list[str]:
+    """Texts of the lines, in order."""
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        else:
+            texts += split_lines(part[:-1])
+    return texts
+
+
+def count_lines(parts: Iterable[Part]) -> int:
+    """How many lines these are."""
+    return sum(1 if isinstance(part, str) else part.count(b"\n") for part in parts)
+
+
 class LineSplitter:
     """Turns slices of a stream, cut anywhere, into lines. Of an unfinished line it holds a little over `CAP_BYTES`."""
 
@@ -64,21 +83,25 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[str]:
         """Take the next bytes; give the lines they complete."""
-        end = data.rfind(b"\n")
-        if end < 0:
+        return lines_of(self.cut(data))
+
+    def cut(self, data: bytes) -> list[Part]:
+        """Like `feed`, but what lies whole in `data` is left undecoded."""
+        end = data.rfind(b"\n") + 1
+        if not end:
             self._keep(data)
             return []
-        lines: list[str] = []
+        parts: list[Part] = []
         start = 0
         if self._total:
             start = data.find(b"\n") + 1
             self._keep(data[: start - 1])
-            lines.append(self._text())
+            parts.append(self._text())
             self._forget()
-        if start <= end:
-            lines += split_lines(data[start:end])
-        self._keep(data[end + 1 :])
-        return lines
+        if start < end:
+            parts.append(data[start:end])
+        self._keep(data[end:])
+        return parts
 
     def partial(self) -> str:
         """Text of the unfinished line so far; a character of which only some bytes have come is left out."""

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from tui.sources.lineseek import tail_start
-from tui.sources.linetext import LineSplitter
+from tui.sources.linetext import LineSplitter, Part, count_lines, lines_of
 from tui.sources.openlog import OpenLog, kind_of, open_regular
 
 SLICE_BYTES = 1024 * 1024
@@ -55,7 +55,8 @@ class LogLine:
 class LogChunk:
     """What one `poll` found.
 
-    lines: complete lines, all of one generation: the one before `generation` when `reset` is set.
+    parts: the complete lines as they were read, all of one generation: the one before `generation` when `reset` is set.
+    read: number of the last line so far.
     partial: the unfinished last line; it comes again, completed, as a line. On a reset it becomes a line as it is.
     reset: a new generation began; its lines come with the next poll.
     generation: 0 for the first file, then counted up by one with every reset.
@@ -66,7 +67,8 @@ class LogChunk:
     offset, size: bytes read and bytes there, of the file that is open; 0 without one.
     """
 
-    lines: tuple[LogLine, ...]
+    parts: tuple[Part, ...]
+    read: int
     partial: str
     reset: Reset | None
     generation: int
@@ -76,6 +78,17 @@ class LogChunk:
     error: str | None
     offset: int
     size: int
+
+    @property
+    def first(self) -> int:
+        """Number of the first line, or of the next where there is none."""
+        return self.read - count_lines(self.parts) + 1
+
+    @property
+    def lines(self) -> tuple[LogLine, ...]:
+        """The complete lines, decoded."""
+        generation = self.generation - (self.reset is not None)
+        return tuple(LogLine(number, text, generation) for number, text in enumerate(lines_of(self.parts), self.first))
 
 
 class LogFollower:
@@ -94,7 +107,7 @@ class LogFollower:
         self._base = 0
         self._generation = 0
 
-    def poll(self) -> LogChunk:
+    def poll(self, slice_bytes: int | None = None) -> LogChunk:
         """Read at most one slice. A missing, unreadable or odd file is told in the chunk, not raised."""
         # Looked at before reading: bytes in a new file mean that the writer has left the old one, so that the end
         # found after this is the old file's true end.
@@ -110,7 +123,7 @@ class LogFollower:
             self._skip_to_last(self._file)
             if named is not None:
                 error = self._note_successor(self._file, (named.st_dev, named.st_ino))
-            return self._read(self._file, missing, error)
+            return self._read(self._file, slice_bytes or self._slice_bytes, missing, error)
         except OSError as problem:
             if problem.errno != errno.ESTALE:
                 return self._chunk(error=_sentence(self.path, problem))
@@ -119,20 +132,20 @@ class LogFollower:
             self._file = self._successors.popleft() if self._successors else None
             return self._chunk(self._end_generation(), reset=Reset.REPLACED, missing=missing)
 
-    def _read(self, file: OpenLog, missing: bool, error: str | None) -> LogChunk:
+    def _read(self, file: OpenLog, limit: int, missing: bool, error: str | None) -> LogChunk:
         written = any(successor.size() for successor in self._successors)  # asked before reading: see poll
-        data = file.read(self._slice_bytes)
+        data = file.read(limit)
         if data is None:
             file.rewind()
             return self._chunk(self._end_generation(), reset=Reset.TRUNCATED, missing=missing, error=error)
-        lines = self._number(self._splitter.feed(data))
+        parts = self._counted(self._splitter.cut(data))
         reset = None
         if written and file.offset >= file.size():
             reset = Reset.REPLACED if file.is_unlinked() else Reset.ROTATED
-            lines += self._end_generation()
+            parts += self._end_generation()
             file.close()
             self._file = self._successors.popleft()
-        return self._chunk(lines, reset=reset, missing=missing, error=error)
+        return self._chunk(parts, reset=reset, missing=missing, error=error)
 
     def dup_fd(self) -> int | None:
         """A descriptor of the open file for a `LineIndex` of this generation; None without an open file."""
@@ -197,21 +210,19 @@ class LogFollower:
             self._successors.append(successor)
         return error
 
-    def _end_generation(self) -> list[LogLine]:
-        lines = self._number(self._splitter.flush())
+    def _end_generation(self) -> list[Part]:
+        parts = self._counted(list(self._splitter.flush()))
         self._generation += 1
         self._base = self._count
-        return lines
+        return parts
 
-    def _number(self, texts: list[str]) -> list[LogLine]:
-        first = self._count + 1
-        self._count += len(texts)
-        generation = self._generation
-        return [LogLine(number, text, generation) for number, text in enumerate(texts, first)]
+    def _counted(self, parts: list[Part]) -> list[Part]:
+        self._count += count_lines(parts)
+        return parts
 
     def _chunk(
         self,
-        lines: list[LogLine] | None = None,
+        parts: list[Part] | None = None,
         *,
         reset: Reset | None = None,
         missing: bool = False,
@@ -221,7 +232,8 @@ class LogFollower:
         if self._file is not None:
             offset, size = self._file.offset, self._file.size()
         return LogChunk(
-            lines=tuple(lines or ()),
+            parts=tuple(parts or ()),
+            read=self._count,
             partial=self._splitter.partial(),
             reset=reset,
             generation=self._generation,
