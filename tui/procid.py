@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tui.facts import ProcessId
+from tui.frozen import frozen
 
 _DEAD = "ZXx"  # zombie or being removed: it runs no code and holds no memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ProcessStat:
     """One line of /proc/<pid>/stat. `start_ticks` counts clock ticks since boot; `name` is cut to 15 characters."""
 

@@ -5,11 +5,12 @@ is "not known", drawn as –.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from tui.facts import Verdict
+from tui.frozen import frozen
 
 
 class Source(StrEnum):
@@ -22,7 +23,7 @@ class Source(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Amount:
     """A number of GiB with its origin. `why`: the log line, equation or reason, for the operator who asks."""
 
@@ -67,7 +68,7 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Progress:
     """The phase in numbers. `percent` 0..100, None where SGLang prints no bar; `expected_*` come from earlier runs."""
 
@@ -80,7 +81,7 @@ class Progress:
     expected_total_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RankMemory:
     """The memory of one rank as its log says, GiB; None was not logged."""
 
@@ -99,7 +100,7 @@ class RankMemory:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GpuBar:
     """One bar. The segments sum to `total_gib` where all are known. `kv_used_gib` of the kv hold tokens now.
 
@@ -125,7 +126,7 @@ class GpuBar:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Point:
     """One moment of the plot. Every field but the time may be None: nothing is drawn there."""
 
@@ -137,7 +138,7 @@ class Point:
     queue: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlotMark:
     """A vertical mark on the plot: launch, ready, exit, knob change, note."""
 
@@ -145,7 +146,7 @@ class PlotMark:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Caution:
     """Something to look at while the server runs; it goes away with its cause. `kind` as in verdicts."""
 
@@ -154,7 +155,7 @@ class Caution:
     since: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ages:
     """Seconds since each source last said something, at the snapshot's time; None: never."""
 
@@ -163,7 +164,7 @@ class Ages:
     endpoint_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Knob:
     """A launch flag in force. `origin`: "profile", "server" (resolved by SGLang) or "command line"."""
 
@@ -172,7 +173,7 @@ class Knob:
     origin: str = "profile"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Snapshot:
     """Everything a view draws, at one moment."""
 

@@ -1,10 +1,12 @@
 """The characters of the screen, in two sets: Unicode, and plain ASCII where letters stand for the segments."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import fields
+
+from tui.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Glyphs:
     """`segments`: one character per kind of `tui.app.bars.KINDS`. The rest is named for its use."""
 
@@ -92,5 +94,5 @@ def glyphs(ascii_only: bool, no_colour: bool) -> Glyphs:
         return UNICODE
     return Glyphs(
         segments={**LETTERS, "free": "·", "unknown": "?"},
-        **{name: getattr(UNICODE, name) for name in Glyphs.__slots__ if name != "segments"},
+        **{one.name: getattr(UNICODE, one.name) for one in fields(Glyphs) if one.name != "segments"},
     )

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tui.facts import Traceback
+from tui.frozen import frozen
 from tui.sglang.prefix import Splitter
 from tui.sglang.tracebacks import TracebackAssembler
 
@@ -13,7 +13,7 @@ MOST_LINES = 400  # of one traceback
 _NUMBERS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Block:
     """Lines `first` to `last`, counted in the sequence that was searched; `title` is the exception in one line."""
 

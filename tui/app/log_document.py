@@ -2,11 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from tui.app.log_blocks import HEAD, Block, find_blocks, is_copy
 from tui.app.log_filter import LineFilter
+from tui.frozen import frozen
 from tui.sources.lineindex import LineIndex
 from tui.sources.lineseek import Row, rows_from
 
@@ -17,7 +17,7 @@ COPIES_AROUND = 1500  # lines before a traceback in which the same one is looked
 PAGES_KEPT = 24
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Entry:
     """One line, or a folded traceback. It takes the positions from `position` to before `end`.
 

@@ -1,13 +1,13 @@
 """What the operator typed to search or filter, as patterns for bytes in the file and for text on the screen."""
 
 import re
-from dataclasses import dataclass
 
 from tui.app.log_lines import POLL
+from tui.frozen import frozen
 from tui.sources.linesearch import line_pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Query:
     """`typed`: as it was typed. `inverse`: lines without a match are wanted."""
 

@@ -1,9 +1,9 @@
 """Which rows of a document are in the window: following its end with few repaints, or standing still."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from tui.app.log_document import Document, Entry
+from tui.frozen import frozen
 
 Height = Callable[[Entry], int]
 
@@ -11,7 +11,7 @@ Height = Callable[[Entry], int]
 SOON_S, OFTEN_S, SELDOM_S = 0.5, 1.5, 4.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Placed:
     """A row of the window: the `row`-th of an entry."""
 

@@ -1,10 +1,10 @@
 """Reads a log, or a run's, through grammar, ledger and doctor."""
 
 import os
-from dataclasses import dataclass
 
 from tui.commands.doctor_read import LogReader
 from tui.facts import DecodeBatch, Exited, Fact, Launched, LogFact, Verdict, VersionHint
+from tui.frozen import frozen
 from tui.runs.store import Run, RunNotFoundError, RunStore
 from tui.session.lifecycle import ENDED, Lifecycle
 from tui.session.versions import VersionFold
@@ -17,7 +17,7 @@ from tui.snapshot import Phase, State
 _STANDING = frozenset(("hang", "low-acceptance"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Report:
     """What `doctor` found. `phase`: how far the last start came; `note`: what could not be read."""
 

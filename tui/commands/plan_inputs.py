@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tui.feed.planning import local_model, machine_of
 from tui.forecast.amounts import measured
 from tui.forecast.machine import Gpu, Machine
 from tui.forecast.model import ModelFacts
+from tui.frozen import frozen
 from tui.server.profiles import Profile
 from tui.sglang.memknobs import ModelTraits
 from tui.sglang.versions import Version, parse_version
@@ -30,7 +31,7 @@ class PlanError(SpecdeckError):
     """A question that makes no sense: which option, what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanInputs:
     """`notes`: what could not be read, in sentences."""
 
@@ -42,7 +43,7 @@ class PlanInputs:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogNumbers:
     """What a log of an earlier start says, GiB per rank."""
 

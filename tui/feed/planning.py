@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tui.forecast.machine import Gpu, Learned, Machine
 from tui.forecast.model import ModelFacts
 from tui.forecast.predict import forecast
 from tui.forecast.result import Forecast
+from tui.frozen import frozen
 from tui.models.errors import CheckpointError
 from tui.port import FlagInfo
 from tui.server.commandline import command_line, local_path, merge_knobs
@@ -38,7 +39,7 @@ DRAFT_KNOBS = ("speculative-draft-model-path", "speculative-algorithm")
 KV_KNOBS = ("kv-cache-dtype", *DRAFT_KNOBS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PlannedForecast:
     """A Forecast as the screen takes it: see `tui.port.Forecast`."""
 

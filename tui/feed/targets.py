@@ -1,11 +1,12 @@
 """What can be watched: a run of ours, somebody else's log, URL or process."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Attached, Fact, ProcessId
+from tui.frozen import frozen
 from tui.procid import process_id
 from tui.runs.store import Run, RunStore
 from tui.server.adopt import AdoptError, adopted_profile
@@ -19,7 +20,7 @@ class AttachError(SpecdeckError):
     """There is nothing to watch there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Target:
     """One thing to watch. `facts` begin its stream; `control` is the keeper's journal, `run` its folder if it has one.
 

@@ -4,10 +4,11 @@ The allowances are SGLang's own (ServerArgs._handle_gpu_memory_settings, arg_gro
 token, 2 MiB per decode graph batch, 8 MiB per prefill graph. Real servers take less, so the intervals reach far down.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui.forecast.amounts import computed, estimated, learned, measured
 from tui.forecast.machine import Gpu, Learned, Machine
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs, ModelTraits
 from tui.sglang.prefillgraph import prefill_graph
 from tui.sglang.speculation import DEFAULT_RUNNING_REQUESTS, has_draft_model
@@ -29,7 +30,7 @@ _DRAFT_GUESS = {"STANDALONE": (4.0, 0.1, 8.0)}
 _HEAD_GUESS = (1.5, 0.2, 4.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Costs:
     """GiB on one rank. `activations.high_gib` and `graphs.gib` are SGLang's own allowances."""
 

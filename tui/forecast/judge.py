@@ -1,16 +1,15 @@
 """Will it start with this fraction? The worst and the best case must agree, or it cannot be told."""
 
-from dataclasses import dataclass
-
 from tui.forecast.amounts import high, low
 from tui.forecast.situation import Outlook, Situation, used_gpus
+from tui.frozen import frozen
 from tui.sglang.budget import PoolBudget, first_working_fraction, floor_fraction
 from tui.snapshot import Amount
 
 _BALANCE = 0.9  # SGLang refuses when one GPU has less than this share of another's free memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judgement:
     """`pool`: the likely one. `needs`: of the slack. `kind` and `text` as in a verdict.
 

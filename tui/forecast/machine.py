@@ -1,12 +1,13 @@
 """The machine a server is to run on, as the forecast sees it, and what earlier runs taught about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tui.frozen import frozen
 from tui.snapshot import UNKNOWN, Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gpu:
     """One GPU, or the host's memory on a CPU. `free_gib_now`: before the server starts, None when nobody was asked.
 
@@ -26,7 +27,7 @@ class Gpu:
         return None if self.total_mib is None else self.total_mib / 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """Every GPU of the machine, in the driver's order: SGLang looks at all of them for its defaults.
 
@@ -59,7 +60,7 @@ class Machine:
 GraphKey = tuple[int | None, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Learned:
     """What earlier runs measured. GiB per rank; None was never seen.
 

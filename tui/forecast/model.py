@@ -1,7 +1,6 @@
 """The model a server is to load, in numbers per rank."""
 
-from dataclasses import dataclass
-
+from tui.frozen import frozen
 from tui.sglang.kvcell import KvGeometry
 from tui.sglang.memknobs import ModelTraits
 from tui.snapshot import UNKNOWN, Amount
@@ -9,7 +8,7 @@ from tui.snapshot import UNKNOWN, Amount
 NO_TRAITS = ModelTraits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelFacts:
     """One model under one set of knobs. GiB per rank, of the fullest rank.
 

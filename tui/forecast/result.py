@@ -1,16 +1,17 @@
 """What the forecast says. GiB per rank of the tightest GPU unless said otherwise; None is not known."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tui.frozen import frozen
 from tui.snapshot import UNKNOWN, Amount, GpuBar
 
 # The segments of one forecast bar, left to right; they sum to the GPU's total.
 FORECAST_SEGMENTS = ("base", "draft", "graphs", "kv_base", "kv_draft", "state", "other", "free")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ForecastVerdict:
     """`kind`: a verdict kind, "none" when it fits and "unknown" when it cannot be told. `text`: one sentence."""
 
@@ -18,7 +19,7 @@ class ForecastVerdict:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FractionFacts:
     """The memory fraction in force. `source`: "given", "auto" or "fallback" (the size of the GPUs is not known).
 
@@ -32,7 +33,7 @@ class FractionFacts:
     formula: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Suggestion:
     """Knobs that start with the most KV while the slack holds `needed_gib`; the rest of the slack is the margin."""
 
@@ -47,7 +48,7 @@ class Suggestion:
         return self.slack_gib - self.needed_gib
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GpuForecast:
     """One GPU. `used`: the server puts a rank on it. `segments`: keys of FORECAST_SEGMENTS."""
 
@@ -57,7 +58,7 @@ class GpuForecast:
     used: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Forecast:
     """Whether a server will start, and with how much room. `fits` None: it cannot be told, `verdict.text` says why.
 

@@ -1,7 +1,7 @@
 """One launch in numbers: everything the memory equation takes, with the interval of what is estimated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -10,6 +10,7 @@ from tui.forecast.amounts import estimated, high, learned, low, total
 from tui.forecast.costs import Costs
 from tui.forecast.machine import Gpu, Learned, Machine
 from tui.forecast.model import ModelFacts
+from tui.frozen import frozen
 from tui.sglang.budget import PoolBudget, PoolInputs, available_after_weights_gib, mm_reservation, size_pool
 from tui.sglang.fraction import AutoFraction, automatic_fraction
 from tui.sglang.kvcell import SWA_FULL_TOKENS_RATIO, CellSize, cell_size
@@ -32,7 +33,7 @@ class Outlook(IntEnum):
     BEST = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Situation:
     """A launch whose numbers are known well enough for the equation. GiB on the tightest rank."""
 

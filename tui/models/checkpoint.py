@@ -3,10 +3,10 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui.frozen import frozen
 from tui.models.config import (
     architectures,
     context_length,
@@ -24,7 +24,7 @@ _MAX_LAYERS = 10_000
 _INDEX = "model.safetensors.index.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TensorGroup:
     """Tensors of one place, type and shape (the experts of a layer are one group); nbytes is the sum in the files."""
 
@@ -39,7 +39,7 @@ class TensorGroup:
         return self.count * math.prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class VisionConfig:
     """What SGLang's vision factor reads: layers and hidden size, None where the config is silent (SGLang then assumes
     24 layers and 1024)."""
@@ -48,7 +48,7 @@ class VisionConfig:
     hidden_size: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Checkpoint:
     """A checkpoint folder. Sizes are bytes in the files; context_length is what SGLang derives, in tokens."""
 

@@ -1,9 +1,9 @@
 """Draft models: which kind a folder holds, how many layers SGLang budgets, and whether it belongs to a target."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tui.frozen import frozen
 from tui.models.checkpoint import Checkpoint, describe, has_safetensors, inspect_checkpoint, load_config
 from tui.models.config import architectures, positive_int
 from tui.models.draft_shapes import eagle_tensors
@@ -23,7 +23,7 @@ class DraftKind(StrEnum):
     PLAIN = "STANDALONE"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Draft:
     """A draft model.
 

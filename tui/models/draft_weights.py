@@ -1,14 +1,13 @@
 """Draft weights per rank: gross, as SGLang logs them, and net, after embed and head alias the target's."""
 
-from dataclasses import dataclass
-
+from tui.frozen import frozen
 from tui.models.checkpoint import Checkpoint, TensorGroup
 from tui.models.draft import Draft, DraftKind
 from tui.models.roles import Role, Shard
 from tui.models.weights import Layout, Sizer, padded_vocab, weights_per_rank
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class DraftWeights:
     """Draft bytes on each rank.
 

@@ -4,10 +4,10 @@ Nothing here divides by tensor parallel size or by an SGLang era; that is for wh
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
+from tui.frozen import frozen
 from tui.models.checkpoint import Checkpoint
 from tui.models.config import positive_int
 from tui.models.linear_state import LinearState, linear_state
@@ -56,7 +56,7 @@ _TYPE_NAMES: Mapping[str, LayerKind] = {
 _NEMOTRON: Mapping[str, LayerKind] = {"M": "linear", "*": "full", "-": "none", "E": "none"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ModelGeometry:
     """KV facts of one model, whole model (not per rank).
 

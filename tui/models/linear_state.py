@@ -1,15 +1,15 @@
 """The fixed-size state of linear-attention layers (Mamba2, gated delta net, KDA): bytes per request slot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from tui.frozen import frozen
 from tui.models.config import positive_int
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class LinearState:
     """Whole-model dimensions of one linear layer's state; sizes per rank come from `conv_bytes` and `ssm_bytes`.
 

@@ -5,9 +5,10 @@ qwen3_next.py, llama.py, kimi_k25.py, gpt_oss.py of 0.5.9 and 0.5.23).
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+
+from tui.frozen import frozen
 
 
 class Role(StrEnum):
@@ -39,7 +40,7 @@ class Shard(StrEnum):
     NOT_LOADED = "not loaded"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Place:
     """Where one tensor goes: `param` names the fused parameter it ends up in, `part` is weight, bias, scale, …"""
 

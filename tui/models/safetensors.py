@@ -9,10 +9,10 @@ import math
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui.frozen import frozen
 from tui.models.errors import CheckpointError
 
 MAX_HEADER_BYTES = 100_000_000
@@ -47,7 +47,7 @@ DTYPE_BITS = {
 _LFS_POINTER = b"version "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TensorInfo:
     """One tensor as the header describes it; nbytes is its size in the file."""
 

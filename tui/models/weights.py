@@ -6,8 +6,8 @@ as a stated estimate in `notes`. A measured "mem usage" of an earlier run beats 
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.models.allocator import rounding_bytes
 from tui.models.checkpoint import Checkpoint, TensorGroup
 from tui.models.config import model_dtype
@@ -22,7 +22,7 @@ _KEPT_FLOAT32 = frozenset({"A_log", "e_score_correction_bias"})
 _LINEAR = frozenset({Role.ATTENTION, Role.MLP, Role.SHARED_EXPERTS, Role.EXPERTS})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Layout:
     """How the server spreads the model. `attn_dp` is the data-parallel size of attention (1 without DP attention)."""
 
@@ -49,7 +49,7 @@ class Layout:
         return self.tp if self.moe_dense_tp is None else self.moe_dense_tp
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class RankWeights:
     """Weight bytes on one rank.
 

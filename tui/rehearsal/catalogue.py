@@ -1,15 +1,15 @@
 """The models that can be rehearsed: a few real ones in numbers, and a stand-in for every other path."""
 
 import re
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.sglang.kvcell import KvGeometry, KvKind
 from tui.sglang.memknobs import ModelTraits
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SimModel:
     """A checkpoint. `weights_gib`: of the whole model. `replicated_gib`: on every rank, however many there are.
 

@@ -1,8 +1,8 @@
 """How a rehearsed server dies: the tracebacks and last words of each version (sglang-facts 1.7 and 2.4). Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.rehearsal.launch import Launch
 from tui.sglang.budget import ceil3
 from tui.sglang.versions import Version
@@ -11,7 +11,7 @@ _SITE = "/usr/local/lib/python3.12/dist-packages"
 _SRT = f"{_SITE}/sglang/srt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Frame:
     """One frame of a traceback."""
 
@@ -29,7 +29,7 @@ class SimulatedError(Exception):
         self.text = text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OutOfMemory:
     """What torch says when an allocation fails. GiB; `private_gib` in the pools of CUDA graphs."""
 

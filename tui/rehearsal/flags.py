@@ -3,9 +3,9 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tui.frozen import frozen
 from tui.rehearsal.flagnames import LISTS, SWITCHES, VALUES
 from tui.sglang.flags.builtin import KNOWN, Known
 from tui.sglang.memknobs import MemoryKnobs, memory_knobs
@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ServerFlags:
     """`given`: what stood on the command line, by attribute name. `knobs`: the part that memory depends on."""
 

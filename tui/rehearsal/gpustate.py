@@ -9,8 +9,9 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from tui.frozen import frozen
 
 # The driver takes a moment to give back what a dead process held.
 RELEASE_S = 1.0
@@ -18,7 +19,7 @@ RELEASE_S = 1.0
 STALE_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Holder:
     """A process and what it holds. `at`: Unix seconds of the last write. `gib`: by GPU index."""
 

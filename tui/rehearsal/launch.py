@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from tui.frozen import frozen
 from tui.rehearsal import catalogue
 from tui.rehearsal.catalogue import SimModel
 from tui.rehearsal.flags import ServerFlags
@@ -39,7 +40,7 @@ def context_gib(ranks: int) -> float:
     return next(gib for least, gib in _CONTEXT_GIB if ranks >= least)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Rank:
     """One scheduler. `tags`: (name, number) of the parts of its log prefix, as (("DP", 0), ("TP", 3))."""
 

@@ -2,16 +2,16 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tui.frozen import frozen
 from tui.rehearsal.launch import Rank
 from tui.sglang.versions import Version
 
 GRAPH_PHASES = ("prefill", "decode", "target_verify", "draft_prefill", "draft_decode", "draft_extend")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecodeFields:
     """What a decode line tells. `usage`: 0 to 1. `accept_len` None without speculation."""
 

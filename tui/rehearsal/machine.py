@@ -9,11 +9,12 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from tui.errors import SpecdeckError
+from tui.frozen import frozen
 from tui.rehearsal.scenarios import SCENARIOS, Scenario
 
 ENVIRONMENT = "SPECDECK_REHEARSAL"
@@ -28,7 +29,7 @@ class RehearsalError(SpecdeckError):
     """A rehearsal that cannot be set up as asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Machine:
     """`gpus` equal GPUs of `mib` MiB each, as nvidia-smi would call their memory.total.
 
@@ -60,7 +61,7 @@ def parse_machine(spec: str) -> Machine:
     return Machine(gpus=count, mib=mib, name=name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """How a rehearsal runs.
 

@@ -1,14 +1,16 @@
 """What can be rehearsed: the story, and other things that go wrong."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
+
+from tui.frozen import frozen
 
 _BASE, _EAGLE3 = "kimi-k2.5-base", "kimi-k2.5-eagle3"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scenario:
     """One thing to rehearse.
 

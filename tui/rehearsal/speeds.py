@@ -5,8 +5,8 @@ with 128; a draft tree of 2 steps, top-k 4, 4 tokens pays for one request and st
 """
 
 import math
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.rehearsal.launch import Launch
 
 _AT_128, _PER_DOUBLING = 1.0, 3.75 / 89.5  # what each doubling of the graph size costs
@@ -20,7 +20,7 @@ _NGRAM_HIT = 0.38
 PREFILL_TOK_S = 26_000.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Speeds:
     """`graph_max`: the largest captured batch, 0 without graphs. `acceptance` scales how often a draft is right."""
 

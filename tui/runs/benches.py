@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.files import append_lines
+from tui.frozen import frozen
 from tui.sglang.economics import BatchSpeed
 
 NAME = "bench.jsonl"
@@ -17,7 +18,7 @@ class BenchError(SpecdeckError):
     """A measurement that could not be made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Workload:
     """A fixed load: `batch` requests at a time, `requests` in all, of so many tokens in and out."""
 
@@ -63,7 +64,7 @@ def workloads(names: str, scale: float = 1.0) -> tuple[Workload, ...]:
     return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BenchResult:
     """One workload's outcome. `tok_s`: generated tokens per second of the whole load, as the client counted them;
     `counter_tok_s`: as the server's counters did. `steady_tok_s` with `low`, `high` and `samples`: while all requests

@@ -1,9 +1,9 @@
 """Two or more runs side by side: what was changed, where the memory went, and whether it is faster. Pure, in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tui.frozen import frozen
 from tui.runs.listing import shown
 from tui.runs.summary import Summary
 from tui.sglang.economics import CONTEXT_RATIO, BatchSpeed, Economy, economies, kv_cost, turns_over
@@ -15,7 +15,7 @@ _BARS = (
 _LEAST_SAMPLES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpeedComparison:
     """One batch size. `ratio`: the second by the first; None when they are not comparable. `text`: the sentence."""
 
@@ -25,7 +25,7 @@ class SpeedComparison:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comparison:
     """Runs against the first of them. `knobs`: those that differ, name -> a value for each run."""
 

@@ -4,12 +4,12 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.files import StoreError, read_json, write_json
+from tui.frozen import frozen
 from tui.runs import summaries
 from tui.runs.store import Run, RunStore
 from tui.runs.summary import Summary
@@ -23,7 +23,7 @@ class RunBusyError(SpecdeckError):
     """The run still lives."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Notes:
     """What the operator said of a run. `baseline`: other runs are compared with it."""
 
@@ -31,7 +31,7 @@ class Notes:
     baseline: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Row:
     """One run. `summary` None: none was made yet; `damaged`: why nothing is known."""
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from tui.frozen import frozen
 from tui.runs.benches import BenchError, BenchResult, Workload
 from tui.sources.metrics import parse_metrics
 
@@ -45,7 +46,7 @@ class _Request:
         return self.pieces[-1][1] if self.pieces else 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Counters:
     """The server's own counters; None where it has none."""
 

@@ -10,7 +10,6 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tui.errors import SpecdeckError
 from tui.factlines import FactLineError, load_fact
 from tui.facts import Exited, Fact, Launched, Signalled, StateChange
 from tui.files import store_error
+from tui.frozen import frozen
 from tui.runs.deltas import Deltas
 
 NAME = "facts.jsonl"
@@ -31,12 +31,12 @@ class RecordingError(SpecdeckError):
     """A recording that cannot be read at all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class LogEnds:
     """Not a fact: here the reader of the log gave up waiting for the end of a traceback."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Recorded:
     """One line. `number` is 1-based; `entry` None: the line is broken, or of a newer specdeck."""
 

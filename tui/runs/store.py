@@ -7,12 +7,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Exited, Json, ProcessId
 from tui.files import StoreError, read_json, store_error, write_atomically
+from tui.frozen import frozen
 from tui.procid import alive
 
 STATE_DIR_VARIABLE = "SPECDECK_STATE_DIR"
@@ -27,7 +28,7 @@ class RunNotFoundError(SpecdeckError):
     """No run has this name, or several do."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Run:
     """One launch as its folder tells it. `damaged`: why the folder cannot be trusted; the rest is then unknown.
 

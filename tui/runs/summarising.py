@@ -1,10 +1,11 @@
 """Facts of a run -> Summary. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tui.facts import Exited, Fact, GpuSample, GraphBegin, GraphEnd, Launched, Problem, ServerReady, WeightsBegin
+from tui.frozen import frozen
 from tui.runs.benches import BenchResult
 from tui.runs.summary import Machine, SpeedRow, Summary
 from tui.session import Session
@@ -26,7 +27,7 @@ _MEMORY = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class About:
     """What the run's folder says of it. `previous_knobs` None: there is no run before it of the same profile."""
 

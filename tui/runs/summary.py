@@ -1,16 +1,17 @@
 """What came of a run, in one small file: `summary.json`. Lists, comparisons and forecasts read this, not the log."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Any
 
+from tui.frozen import frozen
 from tui.runs.benches import BenchResult, from_json
 from tui.sglang.economics import BatchSpeed
 
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpeedRow:
     """Throughput at one batch size. `best_tok_s`: the fastest sample; `source`: "bench", "counters", "log", "loads"."""
 
@@ -19,7 +20,7 @@ class SpeedRow:
     source: str = "log"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """Where it ran. `free_gib`: the least free memory of a GPU before the server took any."""
 
@@ -29,7 +30,7 @@ class Machine:
     free_gib: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Summary:
     """One run. GiB are of the tightest rank at "ready" (or at the end of a failed start); None is not known.
 

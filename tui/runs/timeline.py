@@ -5,10 +5,10 @@ watched follows: the rest of the log and of the keeper's journal, by their times
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tui.factlines import FactLineError, dump_fact, load_fact
 from tui.facts import Exited, Fact, Launched, LogFact, LogTail, Traceback
+from tui.frozen import frozen
 from tui.runs import recording
 from tui.runs.logread import LogReader
 from tui.runs.recording import JOURNAL, LogEnds
@@ -17,7 +17,7 @@ from tui.session.lifecycle import Lifecycle
 from tui.snapshot import Phase
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Moment:
     """One fact when it became known. `at` never falls; `log_bytes`: how far the log had been read then."""
 
@@ -26,7 +26,7 @@ class Moment:
     log_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Landmark:
     """A place to jump to. `kind`: "phase", "mark" or "crash"; `index` counts the moments before it."""
 

@@ -4,10 +4,11 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui.facts import Json
+from tui.frozen import frozen
 from tui.server.profiles import KnobValue, Profile, ProfileError, knob_name
 from tui.sglang.secrets import MASK, is_secret_name, mask_text
 
@@ -22,7 +23,7 @@ PATH_KNOBS = frozenset(
 _SHORTEST_SECRET = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Address:
     """Where a server listens, and the URL by which this machine reaches it."""
 
@@ -31,7 +32,7 @@ class Address:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Command:
     """What is run. `env` is the whole environment, `env_changes` what the profile adds to the operator's.
 

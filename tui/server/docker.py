@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from tui.frozen import frozen
 
 # Options of `docker run` that take no value; any other long option without "=" takes one.
 _BARE = frozenset(
@@ -15,7 +16,7 @@ _SHORT_WITH_VALUE = "eahcpuvwlm"
 _DEVICES = re.compile(r"\"?device=([0-9,]+)\"?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Container:
     """A `docker run`: the words that run inside, and what the options say. `gpus`: device numbers, None for all."""
 

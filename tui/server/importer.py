@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tui.frozen import frozen
 from tui.server.commandline import PATH_KNOBS
 from tui.server.docker import Container, read_container
 from tui.server.profiles import KnobValue, Profile, knob_name, parse
@@ -22,7 +23,7 @@ _BARE = re.compile(r"(enable|disable|skip|no|trust|allow|use)-")  # flags that t
 _DEEPEST = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Imported:
     """The profile, and notes in sentences on what was left out or could not be told."""
 

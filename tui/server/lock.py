@@ -5,15 +5,15 @@ import json
 import os
 import pwd
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from tui.files import store_error, write_all
+from tui.frozen import frozen
 from tui.runs.store import Run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Owner:
     """Who controls: user name, pid, and terminal or SSH client where there is one."""
 

@@ -7,12 +7,13 @@ import os
 import resource
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.facts import GpuReading
+from tui.frozen import frozen
 from tui.server import preflight_model as model_checks
 from tui.server.commandline import (
     PATH_KNOBS,
@@ -32,7 +33,7 @@ from tui.sglang.versions import Version, parse_version
 __all__ = ["Finding", "Surroundings", "findings", "preflight"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Surroundings:
     """What was seen on the machine. None is "could not be seen", and then nothing is said about it.
 

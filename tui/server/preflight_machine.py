@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from tui.facts import GpuReading
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs
 
 GIB = 1 << 30
@@ -17,7 +17,7 @@ _LOG_LEAST, _LOG_GOOD = 64 << 20, GIB
 _ARCH = re.compile(r"(sm|compute)_(\d+)(\d)([a-z]?)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Finding:
     """`severity` "error": the launch will fail. `fix` begins in lower case. `kind`: a verdict kind."""
 

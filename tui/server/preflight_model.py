@@ -1,8 +1,8 @@
 """Preflight findings about the model: head counts, draft and target, speculation's numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.server.commandline import local_path
 from tui.server.preflight_machine import Finding
 from tui.server.profiles import KnobValue, Profile
@@ -13,7 +13,7 @@ from tui.sglang.versions import Version
 _NEEDS_PATH = ("EAGLE3", "STANDALONE")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelLook:
     """What the checkpoints on this machine say; None where there is none to read. `problem`: why one is of no use."""
 

@@ -5,12 +5,13 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Json
 from tui.files import write_atomically
+from tui.frozen import frozen
 
 KnobValue = Json  # bool, int, float, str, a list of those, or a table (which goes to the command line as JSON)
 
@@ -25,7 +26,7 @@ class ProfileError(SpecdeckError):
     """A profile that cannot be used: which file, which key, what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Profile:
     """How one server is started. `knobs` are flag names without dashes; `text` is the TOML with its comments.
 
@@ -48,7 +49,7 @@ class Profile:
         return Path.cwd() if self.path is None else self.path.absolute().parent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ListedProfile:
     """A profile file that was found. `profile` None: it cannot be used, for the reason in `problem`."""
 
@@ -225,7 +226,7 @@ def _files() -> Iterator[Path]:
                 yield path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Where:
     """Checks values and names the file and key of what is wrong."""
 

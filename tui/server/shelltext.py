@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tui.errors import SpecdeckError
+from tui.frozen import frozen
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
 _LIST = re.compile(r"\"?\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}\"?")
@@ -48,7 +49,7 @@ class Shell:
         return _VARIABLE.sub(value, word).replace(_UNSEEN, "$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class SimpleCommand:
     """One command with its own assignments; `dropped` are redirections and a closing `&`, as they stood."""
 

@@ -3,11 +3,11 @@
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 
 from tui.factlines import dump_fact, read_facts
 from tui.facts import Exited, Fact, ProcessId, Signalled, StateChange
 from tui.files import StoreError, append_lines, write_json
+from tui.frozen import frozen
 from tui.procid import alive
 from tui.runs.store import Run, load_run, process_from_json
 from tui.server import leftovers, ports, wire
@@ -27,7 +27,7 @@ MemoryBack = Callable[[], str | None]
 """Tells who still holds GPU memory, in a sentence; None when it is as it was before the server."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Step:
     """One visible step. `kind`: "note", "waiting" (with `left_s` until SIGKILL), "problem" or "done".
 

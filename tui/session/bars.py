@@ -1,11 +1,12 @@
 """Where did every GiB go: the ledger of the log and a GPU sample become the bars of the screen. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from tui.facts import GpuReading, GpuSample
+from tui.frozen import frozen
 from tui.snapshot import SEGMENTS, UNKNOWN, Amount, GpuBar, Phase, RankMemory, Source
 
 # Memory that comes and goes between two readings (allocator blocks, cuBLAS workspaces) is not worth a word.
@@ -19,7 +20,7 @@ GROWING = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BarInputs:
     """What the bars are made of. `pids`: the server's tree; `phases`: the phase of each rank by its name."""
 

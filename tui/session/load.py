@@ -1,9 +1,10 @@
 """Throughput as it happens: decode lines, /v1/loads and /metrics become one current load and the points of the plot."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui.facts import DecodeBatch, Loads, Metrics, PrefillBatch
+from tui.frozen import frozen
 from tui.snapshot import Point
 
 # An endpoint that spoke this recently is believed over the log, whose lines come once in --decode-log-interval steps.
@@ -11,7 +12,7 @@ FRESH_S = 5.0
 MOST_POINTS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Load:
     """The load of one DP rank, or the sum of all: tokens per second, accept length, pool usage 0..1, requests."""
 

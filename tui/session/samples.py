@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tui.facts import DecodeBatch, Fact, Launched, Loads, Metrics, PrefillBatch, RankMetrics, ServerReady
+from tui.frozen import frozen
 from tui.sglang.economics import BatchSpeed
 
 WINDOW_S = 4.0
@@ -22,7 +23,7 @@ _ENOUGH = 3
 _KEPT = 5000  # samples of one batch size and source; later ones replace older ones
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sample:
     """One measurement at one batch size of one rank."""
 
@@ -33,7 +34,7 @@ class Sample:
     context_tokens: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Totals:
     """Counters of the whole server since it was ready: tokens generated, verify calls, requests."""
 

@@ -9,8 +9,9 @@ model_runner_kv_cache_mixin.py), _profile_available_bytes (later; mem_cache/kv_c
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs
 from tui.sglang.slots import request_slots, request_table_bytes
 from tui.sglang.speculation import draft_tokens as verify_tokens
@@ -22,7 +23,7 @@ _INFLATION_BUFFER = 100
 _STEPS = 1000  # a fraction has 3 digits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PoolInputs:
     """Everything the pool's size depends on, on the tightest rank.
 
@@ -44,7 +45,7 @@ class PoolInputs:
     state_bytes_per_request: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PoolBudget:
     """What the equation gives. GiB may be negative: by how much the weights exceed the budget.
 

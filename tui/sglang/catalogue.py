@@ -2,9 +2,10 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tui.frozen import frozen
 from tui.sglang.flags.builtin import KNOWN
 from tui.sglang.flags.groups import group_of
 from tui.sglang.versions import LAST_KNOWN, Version
@@ -24,7 +25,7 @@ _TYPES = {
 _SWITCHES = frozenset(("StoreTrue", "StoreFalse", "BooleanOptional", "DeprecatedStoreTrue"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Flag:
     """One flag. `name` and `aliases` are without dashes. `type`: bool, int, float, str, json, or size ("4k").
 
@@ -47,7 +48,7 @@ class Flag:
         return group_of(self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Found:
     """A name looked up. `flag` None: unknown, or `candidates` are several flags that it abbreviates."""
 
@@ -56,7 +57,7 @@ class Found:
     candidates: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Catalogue:
     """All flags, sorted. `complete`: of the parser itself, so what is not here does not exist."""
 

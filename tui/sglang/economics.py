@@ -7,15 +7,16 @@ equal batch size and similar context: verifying costs more as the batch grows.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+
+from tui.frozen import frozen
 
 ENOUGH_SAMPLES = 3
 CONTEXT_RATIO = 2.0  # contexts that differ by more are not comparable
 PAYS, DOES_NOT, NOT_ENOUGH = "pays", "does not pay", "not enough data"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BatchSpeed:
     """Throughput measured at one batch size of one rank, tokens per second. `low` and `high`: the middle half of the
     samples. `accept_len` None: without speculation. `context_tokens`: of one request, on average."""
@@ -34,7 +35,7 @@ class BatchSpeed:
         return step_time_s(self.batch, self.tok_s, self.accept_len)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Economy:
     """Speculation at one batch size. `verdict`: PAYS, DOES_NOT or NOT_ENOUGH; `text` is the sentence for it.
 
@@ -120,7 +121,7 @@ def kv_cost(
     return f"Speculation cost {lost:,} KV tokens ({lost / plain_tokens:.0%}): {spec_tokens:,} of {plain_tokens:,} left."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Numbers:
     batch: int
     plain: BatchSpeed

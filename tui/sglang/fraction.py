@@ -5,8 +5,7 @@ Sources: ServerArgs.__post_init__ (0.4.6 – 0.5.2, server_args.py), ServerArgs.
 handlers, so from the chunk before it is divided by dp, and the graph batch before speculation limits the requests.
 """
 
-from dataclasses import dataclass
-
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs, ModelTraits
 from tui.sglang.prefillgraph import PrefillGraph, prefill_graph
 from tui.sglang.speculation import surcharge_mib
@@ -23,7 +22,7 @@ _VISION_LAYERS, _VISION_HIDDEN = 24, 1024
 Term = tuple[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AutoFraction:
     """The fraction that will be in force and where it comes from.
 

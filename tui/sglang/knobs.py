@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tui.frozen import frozen
 from tui.sglang.catalogue import Catalogue, Flag
 from tui.sglang.flags.groups import doubles
 from tui.sglang.flags.renames import RENAMES, Rename
@@ -18,7 +18,7 @@ _SURELY_MEANT = 1
 _FRACTION_STEP = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnobProblem:
     """What is wrong with one knob. `fatal`: SGLang refuses the command line.
 

@@ -5,9 +5,10 @@ Sources: ModelRunner.profile_max_num_token (<= 0.5.6, model_executor/model_runne
 0.5.13 on, model_executor/pool_configurator.py).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from tui.frozen import frozen
 from tui.sglang.speculation import has_draft_model, is_dflash_family
 from tui.sglang.versions import Version
 
@@ -27,7 +28,7 @@ class KvKind(StrEnum):
     SWA = "swa"  # some layers keep only a sliding window, in a pool of their own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KvGeometry:
     """What of a model's config decides the size of its KV cache, for the whole model (nothing divided by tp or pp).
 
@@ -57,7 +58,7 @@ class KvGeometry:
     checkpoint_fp8_kv: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CellSize:
     """Bytes per token slot on one rank.
 

@@ -5,11 +5,13 @@ given", so SGLang's own default applies.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from tui.frozen import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class MemoryKnobs:
     """What the operator set. Sizes are per server as given on the command line, not per rank."""
 
@@ -103,7 +105,7 @@ class MemoryKnobs:
         return not (self.disable_cuda_graph or self.disable_decode_cuda_graph)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelTraits:
     """What SGLang's argument handling looks at in the target's config. None = not known.
 

@@ -6,8 +6,8 @@ computed.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs, ModelTraits
 from tui.sglang.tiers import prefill_buckets, prefill_graph_max_tokens
 from tui.sglang.versions import Era, Version, era
@@ -34,7 +34,7 @@ _MULTIMODAL_CAPTURED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PrefillGraph:
     """`enabled` with the reason when it is off; `reserve_mib` is the fraction's term, `buckets` the captured sizes."""
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+
+from tui.frozen import frozen
 
 F = r"\d{1,9}(?:\.\d{1,12})?"  # a size, fraction or time
 N = r"-?\d{1,15}"  # a count
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Rule:
     """`needle` must be in the message, then `expression` must match; its named groups are the numbers.
 

@@ -16,6 +16,7 @@ from tui.facts import (
     WeightsBegin,
     WeightsEnd,
 )
+from tui.frozen import frozen
 
 # Names that SGLang gives to draft models: LlamaForCausalLMEagle3, Eagle3DeepseekV2ForCausalLM,
 # DeepseekV3ForCausalLMNextN, Qwen3NextForCausalLMMTP, MiMoMTP, DFlashDraftModel…
@@ -25,7 +26,7 @@ _ROUNDING = 0.02  # GiB; every size is printed with two decimals
 _NOTABLE = 0.05  # GiB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryStep:
     """One event of the start with what was free after it. GiB."""
 
@@ -35,7 +36,7 @@ class MemoryStep:
     used: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RankLedger:
     """Where the memory of one rank went, GiB; None was not logged. `free`: the last value that the log says."""
 
@@ -57,7 +58,7 @@ class RankLedger:
     steps: tuple[MemoryStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StartContext:
     """What the whole log says about a start.
 

@@ -1,7 +1,6 @@
 """What a speculative algorithm means for memory and defaults."""
 
-from dataclasses import dataclass
-
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs
 from tui.sglang.versions import Era, Version, era
 
@@ -35,7 +34,7 @@ _SHORT_CHAIN_ARCHITECTURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class SpeculativeParams:
     """Steps of the draft, branches per step, tokens that one verify pass checks. `chosen_by`: "user" or "sglang"."""
 

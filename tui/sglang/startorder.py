@@ -4,9 +4,9 @@ Sources: ModelRunner.initialize (<= 0.5.13, model_executor/model_runner.py), ini
 managers/scheduler.py).
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tui.frozen import frozen
 from tui.sglang.speculation import has_draft_model
 from tui.sglang.versions import Version, draft_counted_before_pool
 
@@ -19,7 +19,7 @@ class PaidFrom(StrEnum):
     SLACK = "slack"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class StartStep:
     """One step of the start. `draft`: it exists only with a draft model."""
 

@@ -4,8 +4,7 @@ Sources: handle_max_mamba_cache (0.5.3 – 0.5.15, model_executor/model_runner_k
 (later, mem_cache/kv_cache_configurator.py), HybridSWAPoolConfigurator (model_executor/pool_configurator.py).
 """
 
-from dataclasses import dataclass
-
+from tui.frozen import frozen
 from tui.sglang.memknobs import MemoryKnobs
 from tui.sglang.speculation import running_requests_setting
 from tui.sglang.versions import Version
@@ -15,7 +14,7 @@ _FULL_MEMORY_RATIO = 0.9
 _SLOTS_PER_REQUEST = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class StatePool:
     """`slots`: states that are kept (K). `state_gib`: all of them with the intermediate ones of speculation.
 

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tui.frozen import frozen
+
 FIRST_KNOWN = (0, 4, 6)
 LAST_KNOWN = (0, 5, 23)
 
@@ -87,7 +89,7 @@ _BORDERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class EraFinding:
     """`era` is None when it cannot be told, and then `reason` says why. `warning` is set when it is an assumption."""
 

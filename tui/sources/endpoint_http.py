@@ -8,16 +8,17 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+from tui.frozen import frozen
 
 LARGEST_ANSWER = 4 << 20  # bytes; /server_info is 55 kB, /metrics of many ranks some hundred kB
 _CHUNK = 64 << 10
 _PLAIN_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # a server's bind address is no address to call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Answer:
     """What came back. `latency_s` counts from the first byte sent to the last one read."""
 

@@ -1,14 +1,14 @@
 """Line positions and rows of a file by pread, without an index and without holding more than a few blocks."""
 
 import os
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.sources.linetext import CAP_BYTES, KEPT_HEAD_BYTES, KEPT_TAIL_BYTES, clip, line_text
 
 BLOCK_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Row:
     """A line at a place in a file: `offset` of its first byte, and its text, clipped like any line's."""
 

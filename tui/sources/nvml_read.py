@@ -7,12 +7,12 @@ does not tell is None, and only memory that cannot be read at all is an error of
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tui.facts import GpuProcess, GpuReading
+from tui.frozen import frozen
 from tui.sources.nvml_words import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED
 from tui.sources.proctree import process_title
 
@@ -36,7 +36,7 @@ _LISTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Device:
     """What does not change while the driver is up. `handle` is NVML's; `index` of a MIG instance is its GPU's."""
 
@@ -48,7 +48,7 @@ class Device:
     compute_capability: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Memory:
     """Bytes."""
 

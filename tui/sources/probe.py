@@ -11,12 +11,13 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.facts import Json
 from tui.files import StoreError, write_atomically
+from tui.frozen import frozen
 from tui.sglang import probe_script
 
 TIMEOUT_S = 120.0
@@ -33,7 +34,7 @@ class ProbeTimeoutError(ProbeError):
     """The interpreter took too long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Probe:
     """One interpreter's answer. `answer` is what `tui.sglang.catalogue.probed_catalogue` takes.
 

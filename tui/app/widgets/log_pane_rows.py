@@ -1,7 +1,6 @@
 """The log pane's title and rows as runs of text."""
 
 import re
-from dataclasses import dataclass
 
 from tui.app.glyphs import Glyphs
 from tui.app.log_document import Entry
@@ -9,11 +8,12 @@ from tui.app.log_lines import clipped, harmless, highlighted, kind_of, wrapped
 from tui.app.log_view import Placed
 from tui.app.text import count, escape, fit
 from tui.app.widgets.canvas import Line, length
+from tui.frozen import frozen
 
 TITLE_CHARS = 500  # of an exception's message in a folded row
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Look:
     """How rows are drawn. `gutter`: cells for line numbers, 0 for none; `left`: cells scrolled to the right."""
 
@@ -77,7 +77,7 @@ def _folded(entry: Entry, look: Look) -> Line:
     return [*head, *highlighted(text, "bad", look.highlight), (tail, "quiet")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Standing:
     """What the title says: `at` is the line of the cursor, `new` the lines written since the window stands still."""
 

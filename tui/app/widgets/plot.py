@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tui.app.axes import ceiling, clock_ticks, window, window_of_all
@@ -10,6 +9,7 @@ from tui.app.glyphs import Glyphs
 from tui.app.plot_adapter import GAP_STEPS, curve
 from tui.app.text import count, escape, fit, number, pad, percent, wrap
 from tui.app.widgets.canvas import Canvas, Line, spread
+from tui.frozen import frozen
 from tui.snapshot import Phase, PlotMark, Point, Snapshot, State
 
 LABELS = 6  # columns of the y axis
@@ -17,7 +17,7 @@ ACCEPT_FROM = 9  # rows from which the accept length gets its own lane
 ACCEPT_ROWS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Series:
     """What may be drawn: a field of `Point`, times `scale`, from `floor` up to `top` or a round number of at least
     `least`."""

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
 from tui.facts import Evidence, Exited, Problem, Traceback
+from tui.frozen import frozen
 from tui.sglang.versions import Version
 
 _EXCEPTION = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Failure): ?|^Exception: ")
@@ -28,7 +29,7 @@ class When(StrEnum):
     UNKNOWN = "the log does not say what was going on"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seen:
     """A problem or traceback with the moment it came in."""
 
@@ -37,7 +38,7 @@ class Seen:
     stopping: bool = False  # an orderly stop was under way
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Incident:
     """One thing that went wrong on one rank: a traceback with the problems inside it, or a problem alone."""
 
@@ -97,7 +98,7 @@ class Incident:
         return tuple(Evidence(line=line, text=shorten(text)) for line, text in sorted(lines.items())[:3])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RankMemory:
     """GiB that a rank logged: `before` the weights, `left` when its target pool was sized."""
 
@@ -116,7 +117,7 @@ class RankMemory:
         return replace(self, **values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A life as far as it is known. `knobs`: what the launch gave, names with dashes; None when it is not known."""
 

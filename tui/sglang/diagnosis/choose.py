@@ -6,9 +6,10 @@ that beats what is only mentioned.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui.facts import Verdict
+from tui.frozen import frozen
 from tui.sglang.diagnosis import (
     draft,
     ends,
@@ -52,7 +53,7 @@ _AFTERMATH = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Found:
     strength: int
     incident: Incident

@@ -5,8 +5,8 @@ rest = A - P (1 - f): P GiB free before the weights, A GiB left when the pool is
 """
 
 import math
-from dataclasses import dataclass
 
+from tui.frozen import frozen
 from tui.sglang.budget import ceil3
 from tui.sglang.diagnosis.case import Case, RankMemory
 from tui.sglang.diagnosis.making import GIB
@@ -31,7 +31,7 @@ _KNOWN_CELLS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Equation:
     """GiB and fractions; None where the log does not tell. `cell`: KV bytes per token."""
 

@@ -1,12 +1,12 @@
 """The main knobs, for when no SGLang can be asked. Types and choices of 0.5.23, with the versions that know a flag."""
 
-from dataclasses import dataclass
+from tui.frozen import frozen
 
 Release = tuple[int, int, int]
 _FIRST: Release = (0, 4, 6)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Known:
     """One line of the table: `since` and `gone` bound the releases that accept the flag."""
 

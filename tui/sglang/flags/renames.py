@@ -1,11 +1,11 @@
 """Flags that got another name or went away, by version (sglang-facts 4.4)."""
 
-from dataclasses import dataclass
+from tui.frozen import frozen
 
 Release = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rename:
     """`old` was native before `since`, accepted with a warning until `gone` (None: to this day). `new`: takes the same
     value; None: nothing does. `advice`: what to write instead, in words.
