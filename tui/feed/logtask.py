@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from tui.facts import CaptureProgress, Fact, LoadProgress, LogTail
+from tui.feed.backlog import every_line, telling_lines
 from tui.feed.pump import Pump
 from tui.sglang.grammar import LogGrammar
 from tui.sources.lineindex import LineIndex
@@ -16,6 +17,8 @@ from tui.sources.wake import wake_ups
 Clock = Callable[[], float]
 LONGEST_BAR = 2000
 INDEX_AHEAD_BYTES = 32 << 20
+NEWS_BYTES = 128 * 1024  # read at once: some ten milliseconds of work, and little memory
+BACKLOG_BYTES = 1024 * 1024  # with more than this waiting the lines are sifted, as much at once
 
 
 class LogTask:
@@ -34,18 +37,24 @@ class LogTask:
         self._generation = -1
         self._old_index: LineIndex | None = None
         self._told: tuple[int, str | None] | None = None
-        self._lines = 0
+        self._waiting = 0  # bytes that were not read yet at the last look
 
     async def run(self, pump: Pump, stop: asyncio.Event, noticed: Callable[[Sequence[Fact]], None]) -> None:
-        """Push facts until `stop` is set, telling each batch to `noticed` too. `caught_up`: the end was reached."""
+        """Push facts until `stop` is set, telling each batch to `noticed` too, on a thread. `caught_up`: the end was
+        reached."""
+
+        def step() -> tuple[bool, Sequence[Fact]]:
+            chunk, facts = self._step()
+            noticed(facts)
+            return chunk.more, facts
+
         try:
             async with aclosing(wake_ups(self.path, stop)) as wakes:
                 async for _ in wakes:
                     while not stop.is_set():
-                        chunk, facts = await asyncio.to_thread(self._step)
-                        noticed(facts)
+                        more, facts = await asyncio.to_thread(step)
                         await pump.push(facts)
-                        if not chunk.more:
+                        if not more:
                             self.caught_up.set()
                             break
         finally:
@@ -70,11 +79,13 @@ class LogTask:
         self.index = self._old_index = None
 
     def _step(self) -> tuple[LogChunk, Sequence[Fact]]:
-        chunk = self._follower.poll()
+        behind = self._waiting > BACKLOG_BYTES
+        chunk = self._follower.poll(BACKLOG_BYTES if behind else NEWS_BYTES)
+        self._waiting = max(0, chunk.size - chunk.offset)
         now = self._clock()
         facts: list[Fact] = []
-        for line in chunk.lines:
-            facts += self._grammar.feed(line.number, line.text, now)
+        for number, text in telling_lines(chunk) if behind else every_line(chunk):
+            facts += self._grammar.feed(number, text, now)
         if chunk.reset is not None:
             facts += self._grammar.finish(now)
         facts += self._progress(chunk, now)
@@ -88,7 +99,7 @@ class LogTask:
         if not bar or bar == self._bar or len(bar) > LONGEST_BAR:
             return []
         self._bar = bar
-        found = self._bars.feed(chunk.lines[-1].number + 1 if chunk.lines else self._lines + 1, bar, now)
+        found = self._bars.feed(chunk.read + 1, bar, now)
         return [fact for fact in found if isinstance(fact, LoadProgress | CaptureProgress)]
 
     def _tail(self, chunk: LogChunk, now: float) -> list[Fact]:
@@ -97,10 +108,8 @@ class LogTask:
         if chunk.reset is None and told == self._told:
             return []
         self._told = told
-        if chunk.lines:
-            self._lines = chunk.lines[-1].number
         reset = chunk.reset.value if chunk.reset else None
-        return [LogTail(at=now, lines=self._lines, bytes=chunk.offset, reset=reset, error=chunk.error)]
+        return [LogTail(at=now, lines=chunk.read, bytes=chunk.offset, reset=reset, error=chunk.error)]
 
     def _show(self, chunk: LogChunk) -> None:
         if chunk.generation != self._generation or self.index is None:

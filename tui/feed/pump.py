@@ -28,10 +28,10 @@ from tui.session import Session
 from tui.snapshot import Snapshot
 
 # What an operator must see at once; everything else waits for the next second.
-URGENT = (
+URGENT = frozenset((
     Attached, Exited, Expectation, GraphBegin, KvPool, Launched, Mark, PoolSummary, Problem, ServerReady, Shutdown,
     Signalled, StateChange, Traceback, WeightsBegin, WeightsEnd,
-)  # fmt: skip
+))  # fmt: skip
 
 Record = Callable[[Sequence[Fact]], None]
 
@@ -50,8 +50,7 @@ class Pump:
         """Fold a batch. Returns when it is folded, so a fast source is held back instead of filling the memory."""
         if not facts:
             return
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._fold, facts)
-        if any(self._is_urgent(fact) for fact in facts):
+        if await asyncio.get_running_loop().run_in_executor(self._thread, self._fold, facts):
             self.urgent.set()
 
     async def snapshot(self, now: float | None = None) -> Snapshot:
@@ -74,13 +73,15 @@ class Pump:
         """Let the thread go once it has folded what it was given."""
         self._thread.shutdown(wait=False)
 
-    def _fold(self, facts: Sequence[Fact]) -> None:
+    def _fold(self, facts: Sequence[Fact]) -> bool:
+        """Whether one of them is urgent."""
         self._session.extend(facts)
         if self._record is not None:
             self._record(facts)
+        return sum(map(self._is_urgent, facts)) > 0  # each is looked at: endpoints are compared with the one before
 
     def _is_urgent(self, fact: Fact) -> bool:
         if isinstance(fact, Endpoint):
             changed, self._endpoint = fact.state != self._endpoint, fact.state
             return changed
-        return isinstance(fact, URGENT)
+        return type(fact) in URGENT
