@@ -1,6 +1,7 @@
 """What the log pane shows: its window of the log, its title, and when they are drawn again."""
 
 import time
+from collections import deque
 
 from tui.app.log_document import ByteDocument, Entry, LineDocument
 from tui.app.log_filter import LineFilter
@@ -14,7 +15,8 @@ from tui.snapshot import Snapshot
 from tui.sources.lineindex import LineIndex
 
 TICK_S = 0.1
-STREAM_TICKS = 5  # so many ticks with news after one another are a stream, which is drawn twice a second
+STREAM = 5  # so many ticks with news within a second are a stream, which is drawn twice a second
+STREAM_S = 1.0
 REST_S = 0.45
 FAR_BYTES = 4 * 1024 * 1024  # so much is not indexed yet: the end is shown by offsets
 WIDE = 150  # columns from which line numbers are shown unasked
@@ -33,7 +35,7 @@ class LogPaneView(Canvas, can_focus=True):
         self._held_back = False
         self._seen = (0, 0)  # bytes indexed, positions, when last drawn
         self._came = (0, 0)  # the same at the last tick
-        self._streaming = 0  # ticks with news after one another
+        self._news_at: deque[float] = deque(maxlen=STREAM)
         self._drew_new_at = -1e9
         self._count_left = 0  # lines there were when following ended
         self._cursor: int | None = None
@@ -107,14 +109,17 @@ class LogPaneView(Canvas, can_focus=True):
         elif document.passed is not None:
             self._work.keep_up(document.passed)
         seen = (index.scanned, self._total())
-        self._streaming = self._streaming + 1 if seen != self._came else 0
-        self._came = seen
-        if self._following and (seen != self._seen or self._held_back) and self._is_due(time.monotonic()):
+        now = time.monotonic()
+        if seen != self._came:
+            self._news_at.append(now)
+            self._came = seen
+        if self._following and (seen != self._seen or self._held_back) and self._is_due(now):
             self.redraw()
 
     def _is_due(self, now: float) -> bool:
         """A line that comes alone is drawn at once; of a stream each drawing would cost the same and show less."""
-        if self._streaming > STREAM_TICKS and now - self._drew_new_at < REST_S:
+        streams = len(self._news_at) == STREAM and now - self._news_at[0] < STREAM_S
+        if streams and now - self._drew_new_at < REST_S:
             return False
         self._drew_new_at = now
         return True
