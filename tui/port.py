@@ -132,9 +132,78 @@ class RunComparison:
 
 
 class History(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRow:
+    """One case of a sweep. `state`: "planned", "will be skipped", "running", "done", "failed", "skipped".
+
+    `words`: what it does now, what the plan says of it, or why it failed; `place`: 1 is the fastest; `speeds`: tok/s,
+    one for each of the sweep's workloads; `share`: its speed by the fastest's; `case`: all its knobs, in words.
+    """
+
+    title: str
+    state: str
+    words: str = ""
+    place: int | None = None
+    kv_tokens: int | None = None
+    free_gib: float | None = None
+    ready_s: float | None = None
+    speeds: tuple[float | None, ...] = ()
+    accept_len: float | None = None
+    share: float | None = None
+    run: str | None = None
+    seconds: float | None = None
+    case: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepView:
+    """A sweep as it stands. `state`: "running", "interrupted", "finished", "damaged" (`problem` says why).
+
+    `rows` are in the order in which they are tried. `left_s` None: not known yet. `best` and `economy`: sentences.
+    """
+
+    name: str
+    state: str
+    rows: tuple[SweepRow, ...] = ()
+    workloads: tuple[str, ...] = ()
+    elapsed_s: float = 0.0
+    left_s: float | None = None
+    budget_s: float | None = None
+    best: str = ""
+    economy: tuple[str, ...] = ()
+    saved: str = ""
+    rehearsal: bool = False
+    problem: str = ""
+
+
+class Sweeps(Protocol):
+    """The sweeps of the state directory. They run in a process of their own, whatever becomes of the screen."""
+
+    async def names(self) -> tuple[str, ...]:
+        """Newest first. Raises SpecdeckError when the folder cannot be read."""
+        ...
+
+    async def view(self, name: str) -> SweepView:
+        """One as it stands now."""
+        ...
+
+    async def cancel(self, name: str) -> str | None:
+        """Ask the one that runs to stop its server and end; a sentence when it could not be asked."""
+        ...
+
+    async def resume(self, name: str) -> str | None:
+        """Go on with an interrupted one in the background; a sentence when it could not be started."""
+        ...
+
+
     """The runs of the past. Nothing here blocks the event loop; failures are sentences."""
 
     async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
+    @property
+    def sweeps(self) -> Sweeps:
+        """What was tried unattended."""
+        ...
+
         """Every run, or the newest `limit`, newest first. Raises SpecdeckError when the folder cannot be read."""
         ...
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 from tui.errors import SpecdeckError
 from tui.runs.benches import BenchError, BenchResult, Workload, workloads
-from tui.runs.sweeping import Outcome, Plan, left_s, run_sweep, usual_s
+from tui.runs.sweeping import Outcome, Plan, SweepCancelled, run_sweep
+from tui.runs.sweeplock import SweepLock, running
 from tui.runs.sweepplan import Case, SweepError, make_cases, parse_budget, parse_case, parse_vary
 from tui.runs.sweepstate import DONE, FAILED, PENDING, RUNNING, SKIPPED, Sweep, SweepStore, Trial, ranked
-from tui.runs.sweeptext import duration, speculation_lines, table_lines
+from tui.runs.sweeptext import speculation_lines, table_lines
+from tui.runs.sweeptime import duration, elapsed_s, left_s, usual_s
 
 LOADS = workloads("decode-1")
 
@@ -89,8 +92,12 @@ class Fake:
         self.alive: set[str] = set()
         self.old: list[str] = []
         self.interrupt_at: str | None = None
+        self.at_wait: Callable[[], None] = lambda: None
+        self.stays = ""
 
-    def plan(self, case: Case) -> Plan:
+    def plan(self, case: Case, patient: bool) -> Plan:
+        if case.knobs.get("x") == "lost":
+            raise SpecdeckError("There is no such profile.")
         return Plan(False, "Will not start: -0.83 GiB.") if case.knobs.get("x") == "big" else Plan(True, "Fits.")
 
     def launch(self, case: Case) -> str:
@@ -105,6 +112,8 @@ class Fake:
 
     def wait(self, run: str, tick: Callable[[str], None]) -> Outcome:
         tick("loading weights")
+        self.at_wait()
+        tick("loading weights, 50 %")
         if run == self.interrupt_at:
             raise KeyboardInterrupt
         if run == "run-dies":
@@ -119,9 +128,11 @@ class Fake:
     def stop(self, run: str) -> None:
         self.log.append(f"stop {run}")
         self.alive.discard(run)
+        if run == self.stays:
+            raise SpecdeckError("2.0 GiB have not come back.")
         self.old = [name for name in self.old if name != run]
 
-    def leftovers(self, since: float) -> list[str]:
+    def leftovers(self, case: Case, since: float) -> list[str]:
         return list(self.old)
 
 
@@ -140,25 +151,26 @@ def begin(tmp_path: Path, *values: Any, budget_s: float | None = None) -> tuple[
 
 
 def test_a_sweep_survives_everything_that_happens_to_a_case(tmp_path: Path) -> None:
-    store, sweep, clock, machine = begin(tmp_path, "80", "big", "refused", "dies", "hangs", "90")
+    store, sweep, clock, machine = begin(tmp_path, "80", "big", "refused", "dies", "hangs", "90", "lost")
     told: list[str] = []
     done = run_sweep(sweep, store, machine, LOADS, lambda _, text: told.append(text), clock)
-    assert [trial.status for trial in done.trials] == [DONE, SKIPPED, FAILED, FAILED, FAILED, DONE]
+    assert [trial.status for trial in done.trials] == [DONE, SKIPPED, FAILED, FAILED, FAILED, DONE, FAILED]
     assert done.trials[1].why == "Will not start: -0.83 GiB."
     assert "launch p x=big" not in machine.log
     assert done.trials[2].why == "The port is held by another program."
     assert done.trials[3].verdict == "capture-oom"
     assert "the bench failed" in done.trials[4].why
+    assert done.trials[6].why == "There is no such profile."
     assert machine.alive == set()
     assert done.finished
-    assert store.load(done.name) == done
+    assert replace(store.load(done.name), at=None) == done
     assert done.spent_s == 400.0
     assert [trial.speed for trial in ranked(done.trials)][:2] == [90.0, 80.0]
     lines = table_lines(done)
     assert lines[1].split()[:3] == ["1", "p", "x=90"]
     assert any("skipped: Will not start" in line for line in lines)
     assert any("failed: capture-oom: No memory" in line for line in lines)
-    assert any("2 of 6: p x=big: skipped" in text for text in told)
+    assert any("2 of 7: p x=big: skipped" in text for text in told)
 
 
 def test_an_interrupted_sweep_stops_its_server_and_goes_on_later(tmp_path: Path) -> None:
@@ -189,16 +201,75 @@ def test_what_a_killed_sweep_left_running_is_ended_first(tmp_path: Path) -> None
     assert [trial.status for trial in done.trials] == [DONE, DONE]
 
 
+def test_what_will_be_skipped_is_known_from_the_start_and_takes_no_time(tmp_path: Path) -> None:
+    store, sweep, clock, machine = begin(tmp_path, "80", "big", "90")
+    seen: list[Sweep] = []
+    run_sweep(sweep, store, machine, LOADS, lambda now, _: seen.append(now), clock)
+    first = next(now for now in seen if now.trials[0].status == RUNNING)
+    assert [trial.fits for trial in first.trials] == [True, False, True]
+    assert first.trials[1].plan == "Will not start: -0.83 GiB."
+    one_done = next(now for now in seen if now.trials[0].status == DONE)
+    assert left_s(one_done) == 100.0
+
+
+def test_the_step_of_the_case_that_runs_is_on_disk(tmp_path: Path) -> None:
+    store, sweep, clock, machine = begin(tmp_path, "80")
+    seen: list[str] = []
+    run_sweep(sweep, store, machine, LOADS, lambda *_: seen.append(store.load(sweep.name).doing), clock)
+    assert "loading weights" in seen
+    assert store.load(sweep.name).doing == ""
+
+
+def test_time_left_counts_what_the_running_case_has_taken() -> None:
+    case = Case("p")
+    done = Trial(case=case, status=DONE, seconds=100.0)
+    sweep = Sweep(name="s", trials=(done, Trial(case=case, status=RUNNING, since=1000.0), Trial(case=case)), at=1030.0)
+    assert left_s(sweep, now=1040.0) == 160.0
+    assert left_s(sweep, now=1500.0) == 100.0  # it takes longer than usual
+    assert elapsed_s(replace(sweep, spent_s=130.0), now=1040.0) == 140.0
+
+
+def test_a_sweep_is_cancelled_from_another_process(tmp_path: Path) -> None:
+    store, sweep, clock, machine = begin(tmp_path, "80", "90")
+    machine.at_wait = lambda: store.cancel(sweep.name)
+    with pytest.raises(SweepCancelled):
+        run_sweep(sweep, store, machine, LOADS, lambda *_: None, clock)
+    assert machine.log == ["launch p x=80", "stop run-80"]
+    assert not store.cancel_asked(sweep.name)
+    machine.at_wait = lambda: None
+    done = run_sweep(store.load(sweep.name), store, machine, LOADS, lambda *_: None, clock)
+    assert [trial.status for trial in done.trials] == [DONE, DONE]
+
+
+def test_a_server_that_does_not_leave_cleanly_costs_no_measurement(tmp_path: Path) -> None:
+    store, sweep, clock, machine = begin(tmp_path, "80", "90")
+    machine.stays = "run-80"
+    done = run_sweep(sweep, store, machine, LOADS, lambda *_: None, clock)
+    assert [trial.status for trial in done.trials] == [DONE, DONE]
+    assert (done.trials[0].speed, done.trials[0].why) == (80.0, "2.0 GiB have not come back.")
+
+
+def test_one_sweep_at_a_time(tmp_path: Path) -> None:
+    assert running(tmp_path) is None
+    with SweepLock.take(tmp_path, "first"):
+        assert running(tmp_path) == "first"
+        with pytest.raises(SweepError, match="The sweep first is running"):
+            SweepLock.take(tmp_path, "second")
+    assert running(tmp_path) is None
+    SweepLock.take(tmp_path, "second").release()
+
+
 def test_a_budget_begins_no_case_that_would_pass_it(tmp_path: Path) -> None:
     store, sweep, clock, machine = begin(tmp_path, "80", "85", "90", budget_s=250.0)
     told: list[str] = []
     stopped = run_sweep(sweep, store, machine, LOADS, lambda _, text: told.append(text), clock)
     assert [trial.status for trial in stopped.trials] == [DONE, DONE, PENDING]
     assert not stopped.finished
-    assert "1 cases are left" in told[-1]
+    assert "1 case is left" in told[-1]
     assert usual_s(stopped) == 100.0
     assert left_s(stopped) == 100.0
     assert left_s(sweep) is None
+    assert elapsed_s(stopped) == stopped.spent_s
 
 
 def test_a_sweep_file_that_is_broken_is_told(tmp_path: Path) -> None:

@@ -5,17 +5,23 @@ or when the same is asked again.
 """
 
 import argparse
-import json
+import re
 import signal
 import sys
 import time
-from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.commands.common import add_place_arguments
+from tui.commands.dashboard import add_screen_arguments
+from tui.errors import SpecdeckError
+
+if TYPE_CHECKING:
+    from tui.runs.store import RunStore
+    from tui.runs.sweepstate import Sweep, SweepStore
 
 _PROGRESS_S = 10.0
+_NUMBERS = re.compile(r"\d+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="answers X times as long")
     parser.add_argument("--engine", choices=("auto", "sglang", "specdeck"), default="auto", help="who makes the load")
     parser.add_argument("--budget", metavar="2h", help="begin no case that would end after this time")
-    parser.add_argument("--launch-timeout", type=float, default=1800.0, metavar="S", help="give a start up after S s")
+    parser.add_argument("--launch-timeout", type=float, metavar="S", help="give a start up after S s (1800)")
+    parser.add_argument(
+        "--watch", action="store_true", help="run it in the background and show it; alone: show the newest sweep"
+    )
     parser.add_argument("--plan-only", action="store_true", help="say what would be tried and what cannot fit")
     parser.add_argument("--new", action="store_true", help="begin anew even if the same sweep was interrupted")
     parser.add_argument(
@@ -50,39 +59,109 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", metavar="FILE", help="where the best profile goes (default: your profile folder)")
     parser.add_argument("--no-save", action="store_true", help="do not save the best profile")
     parser.add_argument("--json", action="store_true", help="the finished sweep as JSON")
+    add_screen_arguments(parser)
     add_place_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.common import place_from
-    from tui.commands.sweepmachine import PlaceMachine
-    from tui.runs.benches import workloads
+    from tui.commands.sweepasked import sweep_asked
+    from tui.commands.sweepend import list_sweeps
     from tui.runs.store import RunStore
-    from tui.runs.sweeping import run_sweep
     from tui.runs.sweepstate import SweepStore
 
     store = RunStore()
     sweeps = SweepStore(store.root)
     if options.list:
-        return _list(sweeps, options.resume)
-    sweep = _sweep(sweeps, options)
-    options.rehearsal = bool(sweep.asked["rehearsal"])
+        return list_sweeps(sweeps, options.resume, options.json)
+    if options.watch:
+        return _watch(store, sweeps, options)
+    sweep = sweep_asked(sweeps, options)
+    return _plan_only(sweep, store, options) if options.plan_only else _run(sweep, store, sweeps, options)
+
+
+def _run(sweep: "Sweep", store: "RunStore", sweeps: "SweepStore", options: argparse.Namespace) -> int:
+    from tui.commands.sweepend import end
+    from tui.runs.benches import workloads
+    from tui.runs.sweeping import SweepCancelled, run_sweep
+    from tui.runs.sweeplock import SweepLock
+
     chosen = workloads(sweep.asked["bench"], sweep.asked["scale"])
     voice = _Voice(quiet=options.json)
-    place = _quiet_place(place_from(options, store))
-    machine = PlaceMachine(place, store, sweep.asked["engine"], options.launch_timeout, voice.line)
-    if options.plan_only:
-        return _plan_only(sweep, machine)
-    voice.line(f"Sweep {sweep.name}: {sweep.left} of {len(sweep.trials)} launches to come.")
+    machine = _machine(sweep, store, options, voice)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        done = run_sweep(sweep, sweeps, machine, chosen, voice.tell)
-    except KeyboardInterrupt:
-        print(f"Interrupted; `specdeck sweep --resume {sweep.name}` goes on.", file=sys.stderr)
+        with SweepLock.take(sweeps.folder, sweep.name):
+            voice.line(f"Sweep {sweep.name}: {sweep.left} of {len(sweep.trials)} launches to come.")
+            done = run_sweep(sweep, sweeps, machine, chosen, voice.tell)
+            return end(done, sweeps, options)
+    except KeyboardInterrupt as stopped:
+        word = "Cancelled" if isinstance(stopped, SweepCancelled) else "Interrupted"
+        print(f"{word}; `specdeck sweep --resume {sweep.name}` goes on.", file=sys.stderr)
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-    return _end(done, options)
+
+
+def _watch(store: "RunStore", sweeps: "SweepStore", options: argparse.Namespace) -> int:
+    """The screen; a sweep that is asked for, and does not run yet, is begun in a process of its own."""
+    from tui.app import refusal
+    from tui.commands.sweepasked import sweep_asked
+    from tui.runs.sweeplock import running
+    from tui.runs.sweepplan import SweepError
+    from tui.runs.sweeproom import begin
+
+    if options.json or options.plan_only:
+        raise SweepError("--watch shows a screen: leave out --json and --plan-only.")
+    if (problem := refusal()) is not None:
+        raise SweepError(problem)
+    if options.resume is not None or options.profiles or options.case:
+        sweep = sweep_asked(sweeps, options)
+        if running(sweeps.folder) != sweep.name:
+            sweeps.save(sweep)
+            begin(store.root, sweep.name)
+    else:
+        name = running(sweeps.folder) or next(iter(sweeps.names()), None)
+        if name is None:
+            raise SweepError("No sweep yet: specdeck sweep PROFILE --vary cuda-graph-max-bs=512,128 --watch.")
+        sweep = sweeps.load(name)
+    return _show(sweep, store, sweeps, options)
+
+
+def _show(sweep: "Sweep", store: "RunStore", sweeps: "SweepStore", options: argparse.Namespace) -> int:
+    from tui.app.sweepapp import run_sweep_app
+    from tui.commands.common import place_from
+    from tui.commands.sweepasked import complete
+    from tui.feed.following import FollowingFeed
+    from tui.runs.sweeplock import running
+
+    complete(options, sweep)
+    status = run_sweep_app(
+        FollowingFeed(place_from(options, store), store, sweep.name),
+        sweep.name,
+        read_only=options.read_only,
+        mouse=not options.no_mouse,
+        ascii_only=options.ascii,
+        theme=options.theme,
+    )
+    if running(sweeps.folder) == sweep.name:
+        print("The sweep goes on; `specdeck sweep --watch` shows it again.", file=sys.stderr)
+    return status
+
+
+def _machine(sweep: "Sweep", store: "RunStore", options: argparse.Namespace, voice: "_Voice") -> Any:
+    from dataclasses import replace
+
+    from tui.commands.common import place_from
+    from tui.commands.sweepasked import LAUNCH_TIMEOUT_S
+    from tui.commands.sweepmachine import PlaceMachine
+    from tui.feed.place import RehearsalPlace
+
+    options.rehearsal = bool(sweep.asked["rehearsal"])
+    place = place_from(options, store)
+    if isinstance(place, RehearsalPlace):  # its own traffic would be measured too
+        place.settings = replace(place.settings, concurrency=0)
+    timeout_s = options.launch_timeout or LAUNCH_TIMEOUT_S
+    return PlaceMachine(place, store, sweep.asked["engine"], timeout_s, voice.line)
 
 
 class _Voice:
@@ -97,124 +176,31 @@ class _Voice:
         if not self._quiet:
             print(text, flush=True)
 
-    def tell(self, sweep: Any, text: str) -> None:
-        from tui.runs.sweeping import left_s
-        from tui.runs.sweeptext import duration
+    def tell(self, sweep: "Sweep", text: str) -> None:
+        from tui.runs.sweeptime import duration, left_s
 
-        now = time.monotonic()
-        counting = any(char.isdigit() for char in text.rpartition(": ")[2]) and text.count(": ") > 1
-        if text == self._said or (counting and now - self._at < _PROGRESS_S):
+        head, _, last = text.rpartition(": ")
+        step, now = head + _NUMBERS.sub("", last.partition(",")[0]), time.monotonic()
+        if step == self._said and now - self._at < _PROGRESS_S:
             return
-        self._said, self._at = text, now
-        left = left_s(sweep)
-        self.line(text if left is None or counting else f"{text}  (about {duration(left)} left)")
+        left = left_s(sweep, time.time()) if step != self._said else None
+        self._said, self._at = step, now
+        self.line(text if not left else f"{text}  (about {duration(left)} left)")
 
 
-def _sweep(sweeps: Any, options: argparse.Namespace) -> Any:
-    """The sweep that is asked for: a new one, or the interrupted one that asked the same."""
-    from tui.runs.benches import workloads
-    from tui.runs.sweepplan import SweepError, make_cases, parse_budget
-
-    budget = None if options.budget is None else parse_budget(options.budget)
-    if options.resume is not None:
-        found = sweeps.load(options.resume) if options.resume else sweeps.unfinished()
-        if found is None:
-            raise SweepError("No sweep was interrupted.")
-        return found if budget is None else _with_budget(found, budget)
-    if not options.profiles and not options.case:
-        raise SweepError("Name a profile and what to vary: specdeck sweep PROFILE --vary cuda-graph-max-bs=512,128.")
-    cases = make_cases(options.profiles, options.vary, options.case)
-    workloads(options.bench, options.scale)
-    asked = {
-        "cases": [[case.profile, dict(case.knobs)] for case in cases],
-        "bench": options.bench,
-        "scale": options.scale,
-        "engine": options.engine,
-        "rehearsal": options.rehearsal,
-    }
-    found = None if options.new or options.plan_only else sweeps.unfinished(json.loads(json.dumps(asked)))
-    if found is not None:
-        print(f"Going on with the sweep {found.name}; --new begins anew.", file=sys.stderr)
-        return found if budget is None else _with_budget(found, budget)
-    if options.plan_only:
-        from tui.runs.sweepstate import Sweep, Trial
-
-        return Sweep(name="plan", asked=asked, trials=tuple(Trial(case=case) for case in cases))
-    return sweeps.new(cases, asked, budget)
-
-
-def _with_budget(sweep: Any, budget_s: float) -> Any:
-    """The budget given now counts from now."""
-    from dataclasses import replace
-
-    return replace(sweep, budget_s=sweep.spent_s + budget_s)
-
-
-def _quiet_place(place: Any) -> Any:
-    """The rehearsal's own traffic would be measured too."""
-    from dataclasses import replace
-
-    if place.rehearsal:
-        place.settings = replace(place.settings, concurrency=0)
-    return place
-
-
-def _plan_only(sweep: Any, machine: Any) -> int:
+def _plan_only(sweep: "Sweep", store: "RunStore", options: argparse.Namespace) -> int:
+    machine = _machine(sweep, store, options, _Voice(quiet=True))
     fits = 0
     for trial in sweep.trials:
-        plan = machine.plan(trial.case)
+        try:
+            plan = machine.plan(trial.case, patient=False)
+        except SpecdeckError as error:
+            print(f"{'cannot tell':<12} {trial.case.title}: {error}")
+            continue
         word = {True: "fits", False: "skip", None: "cannot tell"}[plan.fits]
         print(f"{word:<12} {trial.case.title}: {plan.text}")
         fits += plan.fits is not False
     return 0 if fits else 1
-
-
-def _end(sweep: Any, options: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from tui.runs.sweepstate import DONE, ranked
-    from tui.runs.sweeptext import duration, table_lines
-
-    measured = any(trial.status == DONE and trial.results for trial in sweep.trials)
-    if options.json:
-        print(json.dumps(asdict(sweep), indent=1))
-    else:
-        print("\n".join(["", *table_lines(sweep), "", f"It took {duration(sweep.spent_s)}."]))
-    if measured and not options.no_save:
-        path = _save_best(ranked(sweep.trials)[0].case, options.save)
-        print(f"The best is saved as {path}.", file=sys.stderr if options.json else sys.stdout)
-    return 0 if measured else 1
-
-
-def _save_best(case: Any, target: str | None) -> Path:
-    """The best case as a profile; where its own file was, its relative paths still start."""
-    import tomlkit
-
-    from tui.server.profiles import find, parse, rename, save, set_knobs, user_folder
-
-    found = find(case.profile)
-    name = f"{found.name}-best"
-    best = rename(set_knobs(found, case.knobs) if case.knobs else found, name)
-    path = Path(target).expanduser() if target else user_folder() / f"{name}.toml"
-    document = tomlkit.parse(best.text)
-    server: Any = document["server"]
-    server["cwd"] = str((found.folder / (found.cwd or ".")).resolve())
-    return save(parse(tomlkit.dumps(document)), path)
-
-
-def _list(sweeps: Any, name: str | None) -> int:
-    from tui.runs.sweepstate import DONE
-    from tui.runs.sweeptext import table_lines
-
-    if name:
-        print("\n".join(table_lines(sweeps.load(name))))
-        return 0
-    for each in sweeps.names():
-        sweep = sweeps.load(each)
-        done = sum(trial.status == DONE for trial in sweep.trials)
-        state = "finished" if sweep.finished else f"interrupted, {sweep.left} to come"
-        print(f"{each}  {state}, {done} of {len(sweep.trials)} measured")
-    return 0
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

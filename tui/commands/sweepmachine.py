@@ -22,6 +22,7 @@ _GRACE_S = 30.0
 _TOLERANCE_GIB = 0.5
 _RISE_S = 1.5
 _RISES = 10
+_LAUNCH_S = 30.0  # between a launch and the note of its run lie tenths of a second
 
 
 class PlaceMachine:
@@ -36,17 +37,20 @@ class PlaceMachine:
         self._watched: WatchedRun | None = None
         self._lock: ControlLock | None = None
         self._free_gib: dict[str, float] = {}
+        self._looked = False
 
     def profile(self, case: Case) -> Profile:
         """The profile of a case as it is launched here. Raises ProfileError."""
         found = find(case.profile)
         return self._place.prepare(set_knobs(found, case.knobs) if case.knobs else found)
 
-    def plan(self, case: Case) -> Plan:
+    def plan(self, case: Case, patient: bool) -> Plan:
         profile = self.profile(case)
         plan = self._plan(profile)
-        if plan.fits is False and profile.knobs.get("device") != "cpu" and self._memory_rises():
-            plan = self._plan(profile)
+        if plan.fits is False and profile.knobs.get("device") != "cpu" and (patient or not self._looked):
+            self._looked = True  # once is enough for cases that are planned one right after the other
+            if self._memory_rises():
+                plan = self._plan(profile)
         return plan
 
     def _plan(self, profile: Profile) -> Plan:
@@ -79,7 +83,7 @@ class PlaceMachine:
         over = watched.wait(
             lambda shot: shot.state in (State.RUNNING, *ENDED),
             self._timeout_s,
-            lambda shot: tick(shot.progress.phase.value),
+            lambda shot: tick(_doing(shot)),
         )
         if not over:
             return _outcome(watched.snapshot, why=f"not ready after {self._timeout_s:.0f} s")
@@ -101,12 +105,15 @@ class PlaceMachine:
         if last is not None and not last.ok:
             raise SweepError(f"{run} did not leave the machine as it was: {last.text}")
 
-    def leftovers(self, since: float) -> list[str]:
-        """Its own runs only: those that were launched by this place after `since`."""
+    def leftovers(self, case: Case, since: float) -> list[str]:
+        """Only what a sweep that was killed while it launched can have left: this profile, begun at that moment."""
+        name = self.profile(case).name
         return [
             run.name
             for run in self._store.active()
-            if (run.started_at or 0.0) >= since and run.rehearsal == self._place.rehearsal
+            if run.profile == name
+            and run.rehearsal == self._place.rehearsal
+            and since <= (run.started_at or 0.0) <= since + _LAUNCH_S
         ]
 
     def _close(self, run: str) -> None:
@@ -151,6 +158,19 @@ class PlaceMachine:
     def _free(self) -> dict[str, float]:
         sample = self._place.sample(time.time(), (), host=False)
         return {gpu.uuid: gpu.free_gib for gpu in sample.gpus if gpu.free_gib is not None}
+
+
+def _doing(shot: Snapshot) -> str:
+    """The phase, and how far it is."""
+    progress = shot.progress
+    parts = [progress.phase.value]
+    if progress.text:
+        parts.append(progress.text)
+    elif progress.percent is not None:
+        parts.append(f"{progress.percent:.0f} %")
+    if progress.since is not None:
+        parts.append(f"{max(0.0, shot.at - progress.since):.0f} s")
+    return ", ".join(parts)
 
 
 def _outcome(shot: Snapshot, why: str = "") -> Outcome:

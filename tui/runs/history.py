@@ -12,6 +12,7 @@ from tui.runs.listing import Row, shown
 from tui.runs.runtext import plain, run_lines
 from tui.runs.store import Run, RunStore
 from tui.runs.summary import Summary
+from tui.runs.sweeproom import SweepRoom
 from tui.snapshot import Amount, GpuBar, Source
 
 # How long opening the screen may wait for summaries that are missing; the next opening finds more of them.
@@ -28,6 +29,7 @@ class RunHistory:
     def __init__(self, store: RunStore, changed: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._changed = changed
+        self.sweeps = SweepRoom(store)
 
     async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
         return await asyncio.to_thread(self._rows, limit)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from pathlib import PurePath
 from typing import Any
 
 from tui.errors import SpecdeckError
@@ -28,11 +29,17 @@ class Case:
 
     @property
     def title(self) -> str:
-        """For a person."""
+        """For a person. A profile that was given as a file goes by its name."""
+        profile = profile_name(self.profile)
         if not self.knobs:
-            return self.profile
+            return profile
         words = (f"no {name}" if value is None else f"{name}={_shown(value)}" for name, value in self.knobs.items())
-        return f"{self.profile} {' '.join(words)}"
+        return f"{profile} {' '.join(words)}"
+
+
+def profile_name(profile: str) -> str:
+    """The name of a profile that is given by name or as a file."""
+    return PurePath(profile).stem if profile.endswith(".toml") or "/" in profile else profile
 
 
 def make_cases(profiles: Sequence[str], vary: Iterable[str], more: Iterable[str] = ()) -> tuple[Case, ...]:

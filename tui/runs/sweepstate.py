@@ -1,5 +1,6 @@
 """The state of a sweep on disk, so that it goes on where it was, whatever ended it."""
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -19,11 +20,14 @@ class Trial:
     """One case and what came of it. `why`: the plan's sentence of a skipped one, the verdict's of a failed one.
 
     `since`: Unix time at which a running one was begun, by which a server that an interrupted sweep left is known.
+    `plan` and `fits`: what the forecast said of one that is still to come; None: it cannot be told, or was not asked.
     """
 
     case: Case
     status: str = PENDING
     why: str = ""
+    plan: str = ""
+    fits: bool | None = None
     verdict: str | None = None
     run: str | None = None
     kv_tokens: int | None = None
@@ -43,7 +47,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """A sweep. `asked`: what tells it from another one (cases, workloads); `spent_s`: without the time it lay still."""
+    """A sweep. `asked`: what tells it from another one (cases, workloads); `spent_s`: without the time it lay still.
+
+    `options`: how it is run (place, time limits), so that it goes on in the same way. `doing`: the step of the case
+    that runs, in words. `at`: Unix time at which this was written. `saved`: where the best profile was put.
+    """
 
     name: str
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -51,6 +59,10 @@ class Sweep:
     budget_s: float | None = None
     spent_s: float = 0.0
     finished: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    doing: str = ""
+    at: float | None = None
+    saved: str = ""
 
     @property
     def left(self) -> int:
@@ -73,7 +85,13 @@ class SweepStore:
     def __init__(self, root: Path) -> None:
         self.folder = root / "sweeps"
 
-    def new(self, cases: Iterable[Case], asked: Mapping[str, Any], budget_s: float | None) -> Sweep:
+    def new(
+        self,
+        cases: Iterable[Case],
+        asked: Mapping[str, Any],
+        budget_s: float | None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Sweep:
         """A sweep with every case still to come. Raises StoreError."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,13 +99,32 @@ class SweepStore:
             raise store_error(error, self.folder) from error
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         name = stamp if not self._path(stamp).exists() else f"{stamp}+{os.getpid()}"
-        sweep = Sweep(name=name, asked=asked, trials=tuple(Trial(case=case) for case in cases), budget_s=budget_s)
+        sweep = Sweep(
+            name=name,
+            asked=asked,
+            trials=tuple(Trial(case=case) for case in cases),
+            budget_s=budget_s,
+            options=options or {},
+        )
         self.save(sweep)
         return sweep
 
     def save(self, sweep: Sweep) -> None:
         """Replace its file as a whole. Raises StoreError."""
-        write_json(self._path(sweep.name), asdict(sweep))
+        write_json(self._path(sweep.name), asdict(replace(sweep, at=time.time())))
+
+    def cancel(self, name: str) -> None:
+        """Ask the process that runs it to stop: it looks for this file. Raises StoreError."""
+        write_json(self._cancel(name), {})
+
+    def cancel_asked(self, name: str) -> bool:
+        """Whether somebody asked that."""
+        return self._cancel(name).exists()
+
+    def forget_cancel(self, name: str) -> None:
+        """It was done, or is out of date."""
+        with contextlib.suppress(OSError):
+            self._cancel(name).unlink()
 
     def load(self, name: str) -> Sweep:
         """Raises SweepError."""
@@ -113,8 +150,15 @@ class SweepStore:
                 return sweep
         return None
 
+    def log(self, name: str) -> Path:
+        """What a sweep in the background says."""
+        return self.folder / f"{name}.log"
+
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+    def _cancel(self, name: str) -> Path:
+        return self.folder / f".cancel-{name}"
 
 
 def _sweep(data: Mapping[str, Any]) -> Sweep:
@@ -125,6 +169,10 @@ def _sweep(data: Mapping[str, Any]) -> Sweep:
         budget_s=data.get("budget_s"),
         spent_s=float(data.get("spent_s", 0.0)),
         finished=bool(data.get("finished", False)),
+        options=dict(data.get("options", {})),
+        doing=str(data.get("doing", "")),
+        at=data.get("at"),
+        saved=str(data.get("saved", "")),
     )
 
 

@@ -88,12 +88,3 @@ def _last(trial: Trial, best: float | None) -> str:
     if best and trial.speed and trial.speed < best:
         return f"{trial.speed / best - 1:+.0%}"
     return "best" if trial.speed else ""
-
-
-def duration(seconds: float) -> str:
-    """3725 -> "1 h 02 min"."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 1:
-        return f"{rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
