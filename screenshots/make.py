@@ -53,6 +53,7 @@ class StillFeed:
 
     read_only = False
     greeting = ""
+    caption = leaving = ""
     history = None
     playback = None
     owner = ""

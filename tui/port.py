@@ -72,6 +72,7 @@ class SeenServer:
     command: str = ""
     log: str = ""
     ours: str = ""
+    rehearsal: bool = False
 
 
 class Forecast(Protocol):
@@ -131,7 +132,6 @@ class RunComparison:
     ready: str
 
 
-class History(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepRow:
     """One case of a sweep. `state`: "planned", "will be skipped", "running", "done", "failed", "skipped".
@@ -196,14 +196,15 @@ class Sweeps(Protocol):
         ...
 
 
+class History(Protocol):
     """The runs of the past. Nothing here blocks the event loop; failures are sentences."""
 
-    async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
     @property
     def sweeps(self) -> Sweeps:
         """What was tried unattended."""
         ...
 
+    async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
         """Every run, or the newest `limit`, newest first. Raises SpecdeckError when the folder cannot be read."""
         ...
 
@@ -290,6 +291,10 @@ class Feed(Protocol):
     read_only: bool
     greeting: str
     """Said once when the screen opens, and then emptied."""
+    caption: str
+    """What a story tells now; empty where none is told."""
+    leaving: str
+    """What becomes of a server that was launched here when the screen is left, in a sentence."""
 
     @property
     def log(self) -> LogView | None:

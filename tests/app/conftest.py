@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from tui.snapshot import (
     Source,
     State,
 )
+from tui.sources.lineindex import LineIndex
 
 NOW = 1_795_956_000.0  # 2026-11-29 12:40:00 UTC
 TOTAL = 95.59
@@ -292,6 +294,46 @@ def hostile() -> Snapshot:
     )
 
 
+TRACEBACK = """Scheduler hit an exception: Traceback (most recent call last):
+  File "/opt/sglang/srt/managers/scheduler.py", line 3030, in run_scheduler_process
+    scheduler = Scheduler(
+  File "/opt/sglang/srt/model_executor/model_runner.py", line 1540, in init_memory_pool
+    raise RuntimeError(
+RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.
+"""
+
+
+def log_text(kind: str) -> str:
+    """The log of a server that decodes ("decode"), loads ("start") or died of eight tracebacks ("crash")."""
+    if kind == "decode":
+        lines = [
+            f"[2026-11-29 12:{38 + at // 60}:{at % 60:02d} TP0] Decode batch, #running-req: 12, #token: {72_100 + 90 * at}, "
+            f"token usage: 0.62, accept len: 2.31, cuda graph: True, gen throughput (token/s): {89.5 + at % 7 / 10:.2f}, "
+            "#queue-req: 3"
+            for at in range(90)
+        ]
+        return "\n".join(lines) + "\n"
+    stamp = "2026-11-29 12:32"
+    lines = [f"[{stamp}:{at:02d} TP{at % 8}] Load weight begin. avail mem=94.08 GB" for at in range(8)]
+    lines += [f"[{stamp}:{at + 9:02d} TP{at % 8}] shard {at + 20}/64 read" for at in range(40)]
+    if kind == "crash":
+        lines += [f"[{stamp}:50 TP{at}] Load weight end. avail mem=21.75 GB, mem usage=72.33 GB." for at in range(8)]
+        lines += [f"[{stamp}:52 TP{at}] {TRACEBACK}" for at in range(8)]
+        lines.append(f"[{stamp}:53] Received sigquit from a child process. It usually means the child failed.")
+    return "\n".join(lines) + "\n"
+
+
+def written(kind: str) -> SimpleNamespace:
+    """A log for `FakeFeed.log`, in a file that has no name any more."""
+    with tempfile.NamedTemporaryFile("w", suffix=".log") as file:
+        file.write(log_text(kind))
+        file.flush()
+        index = LineIndex.open(file.name)
+    while index.grow():
+        pass
+    return SimpleNamespace(index=index, lines_before=0)
+
+
 @dataclass(frozen=True)
 class FakeForecast:
     bars: tuple[GpuBar, ...]
@@ -302,6 +344,13 @@ class FakeForecast:
 
 def fitting() -> FakeForecast:
     bars = gpus(base=72.33, draft=1.50, graphs=2.10, kv=2.94, fraction=0.80)
+    return FakeForecast(bars, "It starts: 2.94 GiB of KV cache, 44 900 tokens, 16.8 GiB left.", True)
+
+
+def many_forecast() -> FakeForecast:
+    bars = tuple(
+        replace(bar, segments={**bar.segments, "kv": measured(2.94)}, tight=bar.index == 17) for bar in many().gpus
+    )
     return FakeForecast(bars, "It starts: 2.94 GiB of KV cache, 44 900 tokens, 16.8 GiB left.", True)
 
 
@@ -458,6 +507,8 @@ class FakeFeed(NoControl):
         self.log = None
         self.read_only = read_only
         self.greeting = ""
+        self.caption = ""
+        self.leaving = "The server stays."
         self.history = FakeHistory()
         self.playback = None
         self.asked: list[tuple[object, ...]] = []

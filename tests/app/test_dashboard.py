@@ -10,7 +10,7 @@ from tui.app.screens.dashboard import Dashboard
 from tui.app.screens.dialog import Dialog, LaunchDialog, RestartDialog, StopDialog
 from tui.app.screens.knob_editor import KnobEditor
 from tui.app.screens.reader import HelpScreen, Reader
-from tui.app.widgets.footer import Footer
+from tui.app.widgets.footer import Caption, Footer
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
 from tui.app.widgets.notices import Notices
@@ -83,6 +83,41 @@ async def test_ordinary_news_waits_for_its_turn_and_great_news_does_not(fake) ->
         await pilot.pause()
         assert "failed" in text(app, StatusLine)
         assert app.dashboard.query_one(VerdictCard).display
+
+
+@pytest.mark.parametrize("words", [20, 60])
+async def test_a_message_is_never_cut_and_the_footer_is_one_row_again(fake, words: int) -> None:
+    app = SpecdeckApp(fake.FakeFeed(fake.serving()))
+    message = " ".join(f"word{number}" for number in range(words))
+    async with app.run_test(size=SMALL) as pilot:
+        app.notify(message, severity="error")
+        await pilot.pause()
+        assert " ".join(text(app, Footer).split()) == message
+        footer = app.dashboard.query_one(Footer)
+        assert footer.region.height == len(footer.text().split("\n")) > 1
+        assert footer.region.bottom == 24
+        await pilot.press("escape")
+        assert footer.region.height == 1
+        await pilot.resize_terminal(60, 24)
+        app.notify("x " * 40)
+        await pilot.pause()
+        assert footer.region.height == 2
+
+
+async def test_a_caption_stands_whole_above_the_keys(fake) -> None:
+    feed = fake.FakeFeed(fake.serving())
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.pause()
+        caption = app.dashboard.query_one(Caption)
+        assert not caption.display
+        for told in ("Short.", "A caption of the story that is too long for a row of this small screen, by far."):
+            feed.caption = told
+            feed.push(fake.serving())
+            await pilot.pause()
+            assert caption.region.height == 2
+            assert " ".join(caption.text().replace(app.glyphs.edge, "").split()) == told
+            assert "leave" in text(app, Footer)
 
 
 async def test_a_frozen_screen_stands_still_until_it_goes_on(fake) -> None:

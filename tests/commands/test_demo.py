@@ -3,6 +3,8 @@
 import asyncio
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,27 +13,38 @@ from pathlib import Path
 
 import pytest
 
+from tui.app.text import wrap
 from tui.cli import main
-from tui.commands.demostore import demo_store
+from tui.commands.demostore import PREFIX, demo_store, sweep
 from tui.feed.demo import DemoFeed
 from tui.feed.place import rehearsal_place
-from tui.procid import alive
+from tui.procid import alive, process_stat
 from tui.rehearsal.machine import Settings
 from tui.rehearsal.scenarios import SCENARIOS
+from tui.runs.store import RunStore
+from tui.server.control import launch
+from tui.server.profiles import find, set_knobs
 
 LIMIT_S = 100.0
 FAST = "3000"
+ROOT = Path(__file__).parents[2]
+CAPTION_ROWS, CAPTION_COLUMNS = 2, 76  # what an 80x24 screen gives a caption of the story
 
 
 @pytest.fixture
-def no_state(monkeypatch):
+def no_state(monkeypatch, tmp_path):
+    """No state directory is named, and demos put theirs below `tmp_path`."""
     monkeypatch.delenv("SPECDECK_STATE_DIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
 async def played(scenario):
     """Every caption of a scenario, and the processes that were started."""
     with demo_store() as store:
-        feed = DemoFeed(rehearsal_place(store, Settings(speed=float(FAST), scenario=scenario)), store, play=True)
+        feed = DemoFeed(
+            rehearsal_place(store, Settings(speed=float(FAST), serving_speed=20.0, scenario=scenario)), store, play=True
+        )
         running = asyncio.create_task(feed.run(lambda snapshot: None))
         async with asyncio.timeout(LIMIT_S):
             while not feed.over:
@@ -44,47 +57,110 @@ async def played(scenario):
     return feed.told, processes, store.root
 
 
+async def gone(processes):
+    async with asyncio.timeout(LIMIT_S):
+        while any(map(alive, processes)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
 async def test_a_scenario_plays_alone_and_names_its_fix(no_state):
     told, processes, root = await played("capture-oom")
     assert told[0] == f"{SCENARIOS['capture-oom'].caption}."
     assert "Fix:" in told[-1]
     assert processes
-    for process in processes:
-        for _ in range(100):
-            if not alive(process):
-                break
-            await asyncio.sleep(0.05)
-        assert not alive(process)
+    await gone(processes)
     assert not root.exists()
 
 
-async def test_a_warning_is_a_symptom_too(no_state):
-    told, _, _ = await played("retract")
-    assert "Nothing is wrong" not in told[-1]
+@pytest.mark.parametrize(("scenario", "words"), [("retract", "KV pool"), ("foreign", "Another process")])
+async def test_a_warning_is_a_symptom_too(no_state, scenario, words):
+    told, _, _ = await played(scenario)
+    assert words in told[-1]
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_the_story_plays_to_its_end_on_a_terminal(tmp_path, no_state):
+async def test_the_story_tells_the_same_numbers_twice_in_captions_that_fit(no_state):
+    first, _, _ = await played("story")
+    second, _, _ = await played("story")
+    assert first == second
+    assert "EAGLE-3 pays" in first[-1]
+    assert all(len(wrap(caption, CAPTION_COLUMNS)) <= CAPTION_ROWS for caption in first)
+
+
+# ---------------------------------------------------------------------------------------------- on a terminal
+
+
+@pytest.fixture
+def terminal(tmp_path, no_state):
+    """terminal(size, arguments) -> tmux of a demo on a terminal; `terminal.end` has its exit code."""
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+
     def tmux(*words):
         return subprocess.run(
             ["tmux", "-S", str(tmp_path / "tmux"), *words], capture_output=True, text=True, check=False
         ).stdout
 
-    end = tmp_path / "end"
-    command = f"{sys.executable} -m tui demo --play --speed {FAST}; echo $? > {end}; sleep 60"
-    environ = f"TMPDIR={tmp_path} PYTHONPATH={Path(__file__).parents[2]}"
-    tmux("-f", "/dev/null", "new-session", "-d", "-x", "140", "-y", "40", f"env {environ} sh -c '{command}'")
-    try:
-        seen = watched(lambda: tmux("capture-pane", "-p"), lambda text: "5/5 Learned" in text)
-        learned = next(line for line in seen.splitlines() if "5/5 Learned" in line)
-        assert "by EAGLE-3" in learned
-        assert "it pays" in learned
-        tmux("send-keys", "q")
-        watched(lambda: end.read_text() if end.exists() else "", lambda text: text.strip() == "0")
-        assert "Traceback" not in tmux("capture-pane", "-p")
-    finally:
+    def start(size, arguments):
+        command = f"{sys.executable} -m tui demo {arguments}; echo $? > {tmp_path}/end; sleep 60"
+        environ = f"TMPDIR={tmp_path} PYTHONPATH={ROOT}"
+        columns, rows = size
+        tmux("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, f"env {environ} sh -c '{command}'")
+        return tmux
+
+    yield start
+    tmux("kill-server")
+
+
+def test_the_story_plays_to_its_end_on_a_terminal(tmp_path, terminal):
+    tmux, end = terminal(("80", "24"), f"--play --speed {FAST}"), tmp_path / "end"
+    seen = watched(lambda: tmux("capture-pane", "-p"), lambda text: "5/5 EAGLE-3 pays" in text)
+    assert "q leaves." in seen  # the caption's last words
+    tmux("send-keys", "q")
+    watched(lambda: end.read_text() if end.exists() else "", lambda text: text.strip() == "0")
+    pane = tmux("capture-pane", "-p")
+    assert "Traceback" not in pane
+    assert "nothing of it stays" in " ".join(pane.split())
+    watched(lambda: str(list(tmp_path.glob(f"{PREFIX}*"))), lambda text: text == "[]")
+
+
+@pytest.mark.parametrize("end", ["hang-up", "SIGKILL"])
+def test_nothing_stays_of_a_demo_that_is_killed(tmp_path, terminal, end):
+    tmux = terminal(("100", "30"), f"--play --speed {FAST}")
+    (root,) = watched(lambda: list(tmp_path.glob(f"{PREFIX}*")), bool)
+    server = watched(lambda: server_of(root), bool)
+    demo = process_stat(int(root.name.removeprefix(PREFIX).split("-")[0]))
+    assert demo is not None
+    if end == "hang-up":
         tmux("kill-server")
-    assert not list(tmp_path.glob("specdeck-demo-*"))
+    else:
+        os.kill(demo.pid, signal.SIGKILL)
+    watched(lambda: root.exists() or alive(server), lambda still: not still)
+
+
+def server_of(root):
+    """The server's process of a demo's first run, as soon as its keeper has told it."""
+    return next((run.server for run in RunStore(root).runs() if run.server is not None), None)
+
+
+def test_what_a_killed_demo_left_is_swept_by_the_next_one(tmp_path, no_state):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with demo_store() as store:
+        name = store.root.name
+        sweep()
+        assert store.root.exists()  # its demo lives
+    left = tmp_path / name.replace(f"{PREFIX}{os.getpid()}-", f"{PREFIX}{os.getpid()}-1")  # another start: it is gone
+    strange = tmp_path / f"{PREFIX}somebodys"
+    strange.mkdir()
+    store = RunStore(left)
+    place = rehearsal_place(store, Settings(speed=1.0))
+    run = launch(place.prepare(set_knobs(find("kimi-k2.5-base"), {"port": port})), store, rehearsal=True)
+    assert alive(run.keeper)
+    sweep()
+    watched(lambda: alive(run.server) or alive(run.keeper), lambda still: not still)
+    assert not left.exists()
+    assert strange.exists()
 
 
 def watched(look, done):

@@ -109,6 +109,8 @@ async def test_the_next_feed_carries_on_and_control_has_one_holder(
         assert await first.launch("kimi-k2.5-base", {"port": free_port}) is None
         await until(serving)
         (run,) = store.active()
+        (seen,) = [server for server in await first.discover() if server.rehearsal]
+        assert (seen.ours, seen.ranks) == (run.name, 8)
         second = LiveFeed(place, store, of_run(run))
         async with shown(second) as until_second:
             snapshot = await until_second(serving)
@@ -120,3 +122,11 @@ async def test_the_next_feed_carries_on_and_control_has_one_holder(
     async with shown(third) as until_third:
         await until_third(serving)
         assert [step async for step in third.stop(1.0)] == ["This dashboard is read-only."]
+
+
+async def test_what_others_rehearse_is_not_offered(store: RunStore, place: RehearsalPlace, tmp_path: Path) -> None:
+    feed = LiveFeed(place, store)
+    assert await feed.launch("kimi-k2.5-base", {}) is None
+    elsewhere = LiveFeed(place, RunStore(tmp_path / "elsewhere"))
+    assert not [server for server in await elsewhere.discover() if server.rehearsal]
+    assert [server.rehearsal for server in await feed.discover() if server.ours]

@@ -25,7 +25,6 @@ from tui.app.screens.runs import NoteEditor, RunsScreen
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
 from tui.app.widgets.runs_table import RunsTable
-from tui.app.words import LEAVING
 from tui.port import Feed
 from tui.snapshot import Snapshot
 
@@ -73,6 +72,7 @@ class SpecdeckApp(App[int]):
         self._frame = Frame()
         self._rate = RATES.index(0.5)
         self._latest = feed.snapshot
+        self._caption = ""
         self._drawn_at = 0.0
         self._pressed_at = 0.0
         self._environ = environ
@@ -107,7 +107,8 @@ class SpecdeckApp(App[int]):
         if self._feed.greeting:
             greeting, self._feed.greeting = self._feed.greeting, ""
             self.notify(greeting, timeout=15.0)
-        great = _great(self._latest, snapshot)
+        great = _great(self._latest, snapshot) or self._caption != self._feed.caption
+        self._caption = self._feed.caption
         self._latest = snapshot
         now = time.monotonic()
         if self.frozen or (not great and now - self._drawn_at < RATES[self._rate] * 0.9):
@@ -160,7 +161,7 @@ class SpecdeckApp(App[int]):
             self.exit(0)
             return
         self._pressed_at = now
-        self.notify("ctrl+c again, or q, leaves the dashboard. The server stays.")
+        self.notify(f"ctrl+c again, or q, leaves the dashboard. {self._feed.leaving}")
 
     async def action_quit(self) -> None:
         self.exit(0)
@@ -314,5 +315,5 @@ def run(feed: Feed, *, read_only: bool, mouse: bool, ascii_only: bool, theme: st
     app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse)
     code = app.run(mouse=mouse)
     if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
-        sys.stderr.write(LEAVING + "\n")
+        sys.stderr.write(feed.leaving + "\n")
     return code if code is not None else app.return_code or 0

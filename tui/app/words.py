@@ -39,5 +39,3 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("rehearsal", "The machine is simulated. Nothing on this screen comes from a GPU."),
     ("likely", "Behind a verdict: the evidence points this way and does not prove it."),
 )
-
-LEAVING = "The server stays: it runs in its own session, and `specdeck` finds it again."

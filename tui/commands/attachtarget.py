@@ -9,7 +9,7 @@ from tui.feed import targets
 from tui.feed.targets import Target
 from tui.runs.store import RunStore
 from tui.server.adopt import adopt
-from tui.server.discover import find_servers
+from tui.server.discover import find_servers, shown
 
 
 def target_of(options: argparse.Namespace, store: RunStore) -> Target:
@@ -31,7 +31,7 @@ def target_of(options: argparse.Namespace, store: RunStore) -> Target:
 
 
 def _the_one(store: RunStore) -> Target:
-    found = find_servers(store)
+    found = shown(find_servers(store))
     if not found:
         raise SpecdeckError("No SGLang server is seen on this machine: name one with --url or --log.")
     if len(found) > 1:

@@ -31,8 +31,11 @@ def run(options: argparse.Namespace) -> int:
         print(f"specdeck demo: {problem}", file=sys.stderr)
         return 2
     from tui.commands.common import rehearsal_from
-    from tui.commands.demostore import demo_store
+    from tui.commands.demostore import demo_store, kept
     from tui.feed.demo import DemoFeed
 
     with demo_store() as store:
-        return show(DemoFeed(rehearsal_from(options, store), store, play=options.play), options)
+        feed = DemoFeed(rehearsal_from(options, store), store, play=options.play)
+        if not kept():
+            feed.leaving = "The demo's server ends with it: nothing of it stays."
+        return show(feed, options)

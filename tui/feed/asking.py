@@ -8,7 +8,7 @@ from typing import Any
 from tui.errors import SpecdeckError
 from tui.port import SeenServer
 from tui.runs.store import RunStore
-from tui.server.discover import find_servers
+from tui.server.discover import find_servers, shown
 from tui.server.profiles import Profile, ProfileError, file_name, load, rename, save, set_knobs, user_folder
 
 
@@ -28,9 +28,9 @@ def save_as(profile: Profile, name: str, knobs: Mapping[str, Any]) -> Path:
 
 
 def seen_servers(store: RunStore) -> tuple[SeenServer, ...]:
-    """Every server that can be seen, oldest first."""
+    """Every server that can be seen, oldest first; of the rehearsed ones those of this store."""
     try:
-        found = find_servers(store)
+        found = shown(find_servers(store))
     except (OSError, SpecdeckError):
         return ()
     return tuple(
@@ -42,6 +42,7 @@ def seen_servers(store: RunStore) -> tuple[SeenServer, ...]:
             command=shlex.join(server.command),
             log=str(server.log or ""),
             ours=server.run.name if server.run is not None else "",
+            rehearsal=server.rehearsal,
         )
         for server in found
     )

@@ -7,16 +7,20 @@ from contextlib import suppress
 from statistics import median
 from typing import Any
 
+from tui.facts import DecodeBatch
 from tui.feed.live import LiveFeed
+from tui.feed.logtask import LogTask
 from tui.feed.place import RehearsalPlace
 from tui.runs.store import RunStore
 from tui.snapshot import Snapshot, State
 
 READ_S = 5.0  # how long a caption stands before the next one may come
-SERVE_S = 9.0  # how long a serving server is looked at before its numbers are told
+SERVE_S = 6.0  # how long a serving server is looked at before its numbers are told
 SYMPTOM_S = 45.0  # how long a scenario's server is watched for what goes wrong with it
 USUAL_SPEED = 60.0
-LEARNED_POINTS = 3
+# The speed that is told: the median of these decode lines of the log. What a server writes depends on the seed alone,
+# so counting its lines, instead of waiting a time, tells the same numbers on every machine.
+SKIPPED_LINES, COUNTED_LINES = 2, 7
 BASE, EAGLE3 = "kimi-k2.5-base", "kimi-k2.5-eagle3"
 
 
@@ -38,12 +42,11 @@ class DemoFeed(LiveFeed):
         self._port = _free_port()
         self.told: list[str] = []  # every caption so far
         self.over = False
-        scenario = place.settings.plot
-        self.greeting = (
-            f"The story plays by itself: {scenario.caption[0].lower()}{scenario.caption[1:]}."
-            if play
-            else f"{scenario.caption}. L launches a profile; --play tells the story."
-        )
+        if play:
+            self.caption = (
+                "A simulated machine: 8 GPUs, SGLang's log lines, SGLang's memory rule. Nothing real is started. "
+                "The story plays by itself; q leaves."
+            )
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         playing = asyncio.create_task(self._tell_all()) if self._play else None
@@ -67,40 +70,52 @@ class DemoFeed(LiveFeed):
         self.over = True
 
     def say(self, text: str) -> None:
-        """A caption in the last line of the screen."""
+        """A caption, which stands until the next one."""
         self.told.append(text)
-        self.greeting = text
+        self.caption = text
 
     # ---- the story
 
     async def _story(self) -> None:
-        await self._begin("1/5 A baseline without speculation, CUDA graphs for up to 512 requests.", BASE,
-                          {"cuda-graph-max-bs": 512})  # fmt: skip
-        large = await self._served("graphs up to 512")
-        await self._again("2/5 The same with graphs up to 128: less memory set aside for them.",
+        await self._begin("1/5 A baseline: no speculation, CUDA graphs for up to 512 requests. "
+                          "The bars fill phase by phase.", BASE, {"cuda-graph-max-bs": 512})  # fmt: skip
+        large, _ = await self._served("1/5 Graphs up to 512")
+        await self._again("2/5 The same with graphs for up to 128 requests: SGLang sets less memory aside for them.",
                           {"cuda-graph-max-bs": 128})  # fmt: skip
-        small = await self._served("graphs up to 128")
-        await self._begin("3/5 EAGLE-3 is switched on and the fraction left to SGLang. Watch the bars.", EAGLE3, {})
+        small, _ = await self._served("2/5 Graphs up to 128")
+        await self._foretold()
+        await self._begin("3/5 Launched all the same. Watch the bars, then the card over the log.", EAGLE3, {})
         fix = await self._refused()
         await self._forecast(fix)
-        await self._again(f"4/5 The verdict's fix is applied: {_words(fix)}.", fix)
-        fast = await self._served("EAGLE-3")
-        pays = "it pays" if fast > small else "it does not pay"
-        self.say(f"5/5 Learned: {large:.0f}→{small:.0f} tok/s by small graphs, {fast:.0f} by EAGLE-3: {pays}.")
+        await self._again(f"4/5 Launched again with the fix, {_words(fix)}. By hand: a takes the fix, R launches.", fix)
+        fast, accept = await self._served("4/5 EAGLE-3")
+        pays = "EAGLE-3 pays" if fast > small else "EAGLE-3 does not pay"
+        per_step = f", {accept:.2f} tokens per step" if accept else ""
+        self.say(
+            f"5/5 {pays}: {large:.0f} tok/s at first, {small:.0f} by smaller graphs, {fast:.0f} by EAGLE-3 "
+            f"({100 * (fast / small - 1):+.0f} %{per_step}). H compares the runs, q leaves."
+        )
 
     async def _scenario_alone(self) -> None:
         scenario = self._settings.plot
         await self._begin(f"{scenario.caption}.", scenario.profile, scenario.knobs)
         if self.snapshot.state is not State.FAILED:
             await self._until(lambda: self._symptom() is not None, SYMPTOM_S)
-        self.say(f"{self._symptom() or 'Nothing is wrong yet: go on watching'} v tells all, q leaves.")
+        self.say(f"{self._symptom() or 'Nothing is wrong yet: go on watching.'} {self._keys()}q leaves.")
 
     def _symptom(self) -> str | None:
         verdict, warnings = self.snapshot.verdict, self.snapshot.warnings
         if verdict is not None:
             fixes = f" Fix: {_words({fix.knob: fix.new for fix in verdict.fixes[:1]})}." if verdict.fixes else ""
             return f"{verdict.title}.{fixes}"
-        return warnings[0].text if warnings else None
+        return f"{warnings[0].text}." if warnings else None
+
+    def _keys(self) -> str:
+        """The keys that tell more of what went wrong, and mend it."""
+        verdict = self.snapshot.verdict
+        if verdict is None:
+            return "R restarts it, "
+        return "v tells all, a applies the fix, " if verdict.fixes else "v tells all, "
 
     # ---- steps
 
@@ -128,23 +143,45 @@ class DemoFeed(LiveFeed):
             raise StoryEndsError(last)
         await self._settled(before)
 
-    async def _served(self, what: str) -> float:
-        """Look at a serving server for a while; its tok/s."""
+    async def _served(self, what: str) -> tuple[float, float | None]:
+        """Look at a serving server for a while; its tok/s, and its tokens per step where it speculates."""
         if self.snapshot.state is not State.RUNNING:
-            raise StoryEndsError(f"the server with {what} does not serve.")
-        ready = self.snapshot.ready_at or 0.0
-
-        def speeds() -> list[float]:
-            points = self.snapshot.points
-            return [p.gen_tok_s for p in points if p.at > ready and p.gen_tok_s is not None]
-
+            raise StoryEndsError(f"{what} does not serve.")
         await self._pause(SERVE_S)
-        await self._until(lambda: len(speeds()) >= LEARNED_POINTS, 30.0)
-        speed = median(speeds()[-LEARNED_POINTS:]) if speeds() else 0.0
-        accept = f", {self.snapshot.accept_len:.2f} tokens per step" if self.snapshot.accept_len else ""
-        self.say(f"    {what}: {speed:.1f} tok/s{accept}, {self.snapshot.kv_tokens or 0:,} KV tokens.")
+        decoded: list[DecodeBatch] = []
+        for _ in range(300):
+            decoded = (await asyncio.to_thread(self._decoded))[SKIPPED_LINES : SKIPPED_LINES + COUNTED_LINES]
+            if len(decoded) == COUNTED_LINES:
+                break
+            await asyncio.sleep(0.1)
+        if not decoded:
+            raise StoryEndsError(f"{what} decodes nothing.")
+        speed = median(line.gen_tok_s or 0.0 for line in decoded)
+        accepts = [line.accept_len for line in decoded if line.accept_len is not None]
+        accept = median(accepts) if accepts else None
+        per_step = f", {accept:.2f} tokens per step" if accept else ""
+        tokens = _thousands(self.snapshot.kv_tokens or 0)
+        self.say(f"{what}: {speed:.1f} tok/s{per_step}, and a KV cache for {tokens} tokens.")
         await self._pause(READ_S)
-        return speed
+        return speed, accept
+
+    def _decoded(self) -> list[DecodeBatch]:
+        """Every decode line of the server's log so far."""
+        run = self.run_now
+        if run is None:
+            return []
+        log = LogTask(run.log)
+        try:
+            return [fact for fact in log.read_all() if isinstance(fact, DecodeBatch) and fact.gen_tok_s is not None]
+        finally:
+            log.close()
+
+    async def _foretold(self) -> None:
+        """What is known of EAGLE-3 before it is launched."""
+        planned = await self.forecast_launch(EAGLE3, {})
+        if planned is not None:
+            self.say(f"3/5 EAGLE-3 next. The plan: {planned.found.verdict.text}")
+            await self._pause(2 * READ_S)
 
     async def _refused(self) -> dict[str, Any]:
         """The server died, as it must; the knobs of the verdict's fix."""
@@ -152,14 +189,14 @@ class DemoFeed(LiveFeed):
         verdict = self.snapshot.verdict
         if self.snapshot.state is not State.FAILED or verdict is None or not verdict.fixes:
             raise StoryEndsError("the server started, which this machine should not allow.")
-        self.say(f"    It died at once, and the card says why: {verdict.title}.")
+        self.say(f"3/5 It died, and the card says why at once: {verdict.title}.")
         await self._pause(2 * READ_S)
         return {verdict.fixes[0].knob: verdict.fixes[0].new}
 
     async def _forecast(self, fix: Mapping[str, Any]) -> None:
         planned = await self.forecast(fix)
         if planned is not None:
-            self.say(f"    Forecast with {_words(fix)}: {planned.verdict}")
+            self.say(f"4/5 The plan with {_words(fix)}: {planned.verdict}")
             await self._pause(READ_S)
 
     async def _settled(self, before: str | None) -> None:
@@ -189,3 +226,7 @@ def _free_port() -> int:
 
 def _words(knobs: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in knobs.items())
+
+
+def _thousands(number: int) -> str:
+    return f"{number:,}".replace(",", " ")

@@ -54,6 +54,8 @@ class LiveFeed:
         self.history = RunHistory(store, self._tell_past)
         self.playback = None
         self.greeting = ""  # said on the screen when it opens
+        self.caption = ""
+        self.leaving = "The server stays: it runs in its own session, and `specdeck` finds it again."
         self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
 
     # ---- the stream

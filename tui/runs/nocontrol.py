@@ -16,6 +16,8 @@ class NoControl:
     """The part of `tui.port.Feed` that controls a server, refusing."""
 
     owner = ""
+    caption = ""
+    leaving = "A server that runs stays."
 
     def profiles(self) -> tuple[ProfileChoice, ...]:
         return ()

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,10 @@ from tui.server import ports
 from tui.server.commandline import Address, address_of, mask_argv
 from tui.server.importer import server_words
 from tui.server.signals import server_tree
+from tui.sources.proctree import environ_value
 
+# How a rehearsed server is known: by its command line and, whatever its title, by its environment.
+_REHEARSAL_MODULE, _REHEARSAL_VARIABLE = "tui.rehearsal.server", "SPECDECK_REHEARSAL"
 _CONTAINER_CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 
 
@@ -22,7 +25,7 @@ class FoundServer:
     """A server's main process. `command` is masked, () when a title hides it; `log` is the file its output goes to.
 
     `run` is the run of it that some specdeck has launched or adopted. `listening`: whether its port is bound yet; None
-    when it cannot be told. `ranks` counts its schedulers.
+    when it cannot be told. `ranks` counts its schedulers. `rehearsal`: nothing of it is real.
     """
 
     process: ProcessId
@@ -35,6 +38,7 @@ class FoundServer:
     listening: bool | None = None
     log: Path | None = None
     run: Run | None = None
+    rehearsal: bool = False
 
 
 def find_servers(store: RunStore | None = None) -> list[FoundServer]:
@@ -45,6 +49,11 @@ def find_servers(store: RunStore | None = None) -> list[FoundServer]:
     runs = [] if store is None else store.active()
     found = [_describe(table[pid], lines, runs) for pid in mains]
     return sorted(found, key=lambda server: server.process.start_ticks)
+
+
+def shown(servers: Iterable[FoundServer]) -> list[FoundServer]:
+    """Without what somebody rehearses elsewhere: only the rehearsals of one's own runs are worth a word."""
+    return [server for server in servers if not server.rehearsal or server.run is not None]
 
 
 def is_main(words: tuple[str, ...]) -> bool:
@@ -65,7 +74,9 @@ def log_of(pid: int) -> Path | None:
 
 
 def _mains(table: Mapping[int, ProcessStat], lines: Mapping[int, tuple[str, ...]]) -> list[int]:
-    by_command = {pid for pid, words in lines.items() if is_main(words)}
+    by_command = {pid for pid, words in lines.items() if is_main(words) or _REHEARSAL_MODULE in words}
+    # A child that was forked a moment ago still has its parent's whole command line.
+    by_command -= {pid for pid in by_command if lines.get(table[pid].parent) == lines[pid]}
     # `sudo sglang serve …` and its child both look like one: the child is.
     wrappers = {table[pid].parent for pid in by_command} & by_command
     mains = by_command - wrappers
@@ -83,7 +94,7 @@ def _mains(table: Mapping[int, ProcessStat], lines: Mapping[int, tuple[str, ...]
 def _describe(main: ProcessStat, lines: Mapping[int, tuple[str, ...]], runs: list[Run]) -> FoundServer:
     process = identity(main)
     words = lines[main.pid]
-    hidden = not is_main(words)
+    hidden = not is_main(words) and _REHEARSAL_MODULE not in words
     address = _address(words)
     tree = server_tree(process)
     holders = ports.listeners(address.port)
@@ -98,6 +109,7 @@ def _describe(main: ProcessStat, lines: Mapping[int, tuple[str, ...]], runs: lis
         listening=None if hidden else not set(holders).isdisjoint(tree),
         log=log_of(main.pid),
         run=next((run for run in runs if run.server == process and alive(run.server)), None),
+        rehearsal=_REHEARSAL_MODULE in words or environ_value(main.pid, _REHEARSAL_VARIABLE) is not None,
     )
 
 

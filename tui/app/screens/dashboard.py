@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tui.app.screens.reader import Reader, bar_lines, plain_lines
 from tui.app.screens.steering import ALIVE, CONTROL, LOOK_AGAIN_S, Steering
 from tui.app.screens.tuning import Tuning
-from tui.app.widgets.footer import Footer
+from tui.app.widgets.footer import Caption, Footer
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
 from tui.app.widgets.legend import GpuTitle, Legend
@@ -97,6 +97,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         with Container(id="log"):
             yield VerdictCard()
             yield self._make_log_pane()
+        yield Caption()
         yield Footer()
 
     def _make_log_pane(self) -> Widget:
@@ -140,6 +141,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         self.query_one(Plot).show(snapshot)
         self.query_one(Knobs).show(snapshot, self._pending)
         self.query_one(VerdictCard).show(snapshot.verdict, self._card_rows())
+        self.query_one(Caption).show(self._feed.caption)
         self.query_one(Footer).show(self._keys())
         self._follow_log()
 
@@ -203,7 +205,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         if footer.message:
             footer.hush()
         elif not self.query_one(VerdictCard).put_aside():
-            self.say("q leaves the dashboard; the server stays.")
+            self.say(f"q leaves the dashboard. {self._feed.leaving}")
 
     def action_verdict(self) -> None:
         verdict = self._snapshot.verdict

@@ -71,6 +71,7 @@ class ServersScreen(ModalScreen[Chosen]):
             here = at == self._cursor
             ranks = f"{server.ranks} ranks" if server.ranks != 1 else "1 rank"
             words = f"{server.url}  {ranks}" + (f"  run {server.ours}" if server.ours else "")
+            words = f"rehearsal  {words}" if server.rehearsal else words
             lines.append(
                 [
                     (f" {glyphs.cursor if here else ' '} ", "key"),

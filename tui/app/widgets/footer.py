@@ -1,18 +1,22 @@
-"""The last line: the keys that matter now, or a message for a while."""
+"""The last rows: the keys that matter now, or a message for a while, and above them what a story tells."""
 
 from collections.abc import Sequence
 
 from textual import events
 from textual.timer import Timer
 
-from tui.app.text import escape, fit
+from tui.app.text import escape, fit, wrap
 from tui.app.widgets.canvas import Canvas, Line, length
 
 SEVERITY = {"information": "strong", "warning": "warn", "error": "bad"}
+CAPTION_ROWS = 2  # a caption takes as many even when it is shorter: nothing above it moves while a story is told
 
 
 class Footer(Canvas):
-    """Keys as (key, words, action); those that do not fit are left out from the end. A click runs the action."""
+    """Keys as (key, words, action); those that do not fit are left out from the end. A click runs the action.
+
+    A message that is longer than a row takes as many rows as it needs, up to a third of the screen.
+    """
 
     def __init__(self) -> None:
         super().__init__(id="footer")
@@ -33,11 +37,13 @@ class Footer(Canvas):
         self._message = (escape(text), SEVERITY.get(severity, "strong"))
         if seconds is not None:
             self._timer = self.set_timer(seconds, self.hush)
+        self._fit_height()
         self.redraw()
 
     def hush(self) -> None:
         """Back to the keys."""
         self._message = None
+        self._fit_height()
         self.redraw()
 
     @property
@@ -45,10 +51,19 @@ class Footer(Canvas):
         """What is being said, or nothing."""
         return self._message[0] if self._message else ""
 
+    def on_resize(self) -> None:
+        self._fit_height()
+        super().on_resize()
+
+    def _fit_height(self) -> None:
+        rows = len(self.lines(self.size.width or self.app.size.width, 0))
+        if self.styles.height is None or self.styles.height.value != rows:
+            self.styles.height = rows
+
     def lines(self, width: int, height: int) -> list[Line]:
         if self._message:
             text, style = self._message
-            return [[(" ", "plain"), (fit(text, width - 2), style)]]
+            return [[(" ", "plain"), (row, style)] for row in _rows(text, width - 2, max(2, self.app.size.height // 3))]
         line: Line = [(" ", "plain")]
         for key, words, _ in self._keys:
             entry: Line = [(key, "key"), (f" {words}", "quiet"), ("  ", "plain")]
@@ -65,3 +80,39 @@ class Footer(Canvas):
                 await self.screen.run_action(action)
                 return
             x = end + 2
+
+
+class Caption(Canvas):
+    """What the demo's story says now; no rows where no story is told."""
+
+    def __init__(self) -> None:
+        super().__init__(id="caption")
+        self._text = ""
+        self.display = False
+
+    def show(self, text: str) -> None:
+        """Draw this caption; nothing takes the rows away."""
+        if text != self._text:
+            self._text = text
+            self.display = bool(text)
+            self._fit_height()
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self._fit_height()
+        super().on_resize()
+
+    def _fit_height(self) -> None:
+        rows = max(CAPTION_ROWS, len(self.lines(self.size.width or self.app.size.width, 0)))
+        if self.styles.height is None or self.styles.height.value != rows:
+            self.styles.height = rows
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        rows = _rows(escape(self._text), width - 4, max(CAPTION_ROWS, self.app.size.height // 4))
+        return [[(f" {self.glyphs.edge} ", "changed"), (row, "title")] for row in rows]
+
+
+def _rows(text: str, width: int, most: int) -> list[str]:
+    """Words on at most `most` rows; only what is longer still is cut."""
+    rows = wrap(text, width) or [""]
+    return rows if len(rows) <= most else [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), width)]
