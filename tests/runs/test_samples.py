@@ -3,7 +3,8 @@
 import pytest
 
 from tui.facts import DecodeBatch, Fact, Launched, Loads, Metrics, PrefillBatch, RankLoad, RankMetrics, ServerReady
-from tui.session.samples import SampleFold, fold
+from tui.session import samples
+from tui.session.samples import SampleFold, fold, speed_of
 
 READY = ServerReady(at=100.0, line=1)
 
@@ -123,3 +124,22 @@ def test_a_launch_begins_anew() -> None:
     launched = Launched(at=200.0, run="b", profile="p", command=(), knobs={})
     facts = [READY, decode(101, 80.0), decode(102, 81.0), launched, decode(201, 10.0), decode(202, 10.0)]
     assert fold(facts).batches() == []
+
+
+def test_what_is_kept_is_bounded_over_all_batch_sizes_and_the_speeds_are_of_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(samples, "_KEPT_IN_ALL", 100)
+    monkeypatch.setattr(samples, "_KEPT", 40)
+    found = SampleFold()
+    found.apply(READY)
+    for i in range(2000):
+        batch = i // 2 % 30 + 1 if i < 1200 else 7
+        found.apply(decode(101.0 + i, float(i + 1), running=batch))
+        if i % 90 == 0:
+            found.speeds()
+    kept = found.found["log"]
+    assert sum(map(len, kept.values())) <= 100
+    assert all(kept.values())
+    assert 10 <= len(kept[7]) <= 40
+    assert found.speeds() == {batch: speed_of(batch, kept[batch]) for batch in sorted(kept)}

@@ -21,6 +21,7 @@ _COUNTER = "realtime_tokens_total.decode"
 _PREFILL = "realtime_tokens_total.prefill_compute"
 _ENOUGH = 3
 _KEPT = 5000  # samples of one batch size and source; later ones replace older ones
+_KEPT_IN_ALL = 20_000  # samples of one source, some 4 MiB: when there are more, the fullest batch size loses old ones
 
 
 @frozen
@@ -69,6 +70,9 @@ class SampleFold:
 
     found: dict[str, dict[int, list[Sample]]] = field(default_factory=lambda: {"counters": {}, "log": {}, "loads": {}})
     best_total_tok_s: float | None = None
+    _count: dict[str, int] = field(default_factory=lambda: {"counters": 0, "log": 0, "loads": 0})
+    _speeds: dict[int, BatchSpeed] = field(default_factory=dict)
+    _changed: set[int] = field(default_factory=set)  # batch sizes whose speed is to be worked out anew
     _ready_at: float | None = None
     _ranks: dict[str, _RankLog] = field(default_factory=dict)
     _windows: dict[int, _Window] = field(default_factory=dict)
@@ -104,7 +108,13 @@ class SampleFold:
 
     def speeds(self) -> dict[int, BatchSpeed]:
         """Typical throughput by batch size of one rank, from the best source that has enough samples."""
-        return {batch: speed_of(batch, self._best(batch)) for batch in self.batches()}
+        for batch in self._changed:
+            if samples := self._best(batch):
+                self._speeds[batch] = speed_of(batch, samples)
+            else:
+                self._speeds.pop(batch, None)
+        self._changed.clear()
+        return dict(sorted(self._speeds.items()))
 
     def batches(self) -> list[int]:
         return sorted({batch for source in self.found.values() for batch in source})
@@ -182,8 +192,23 @@ class SampleFold:
     ) -> None:
         kept = self.found[source].setdefault(batch, [])
         kept.append(Sample(at=at, batch=batch, tok_s=tok_s, accept_len=accept, context_tokens=context))
+        self._changed.add(batch)
+        self._count[source] += 1
         if len(kept) > _KEPT:
-            del kept[: _KEPT // 2]
+            self._drop_old(source, batch)
+        if self._count[source] > _KEPT_IN_ALL:
+            found = self.found[source]
+            self._drop_old(source, max(found, key=lambda one: len(found[one])))
+
+    def _drop_old(self, source: str, batch: int) -> None:
+        """The older half of the samples at this batch size."""
+        kept = self.found[source][batch]
+        dropped = (len(kept) + 1) // 2
+        del kept[:dropped]
+        self._count[source] -= dropped
+        self._changed.add(batch)
+        if not kept:
+            del self.found[source][batch]
 
 
 def speed_of(batch: int, samples: Iterable[Sample]) -> BatchSpeed:
