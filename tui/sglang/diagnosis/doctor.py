@@ -141,6 +141,7 @@ class Doctor:
         self._when: dict[str, When] = {}
         self._seen: list[Seen] = []
         self._counts: dict[str, int] = {}
+        self._outlived: set[str | None] = set()  # ranks with a batch since the last trouble
         self._line = 0
         self._summary: PoolSummary | None = None
         self._ready = self._served = self._over = self._started = False
@@ -175,6 +176,7 @@ class Doctor:
             self._counts[fact.code] = kept + 1
         if len(self._seen) >= MOST_SEEN:
             return
+        self._outlived.clear()
         self._seen.append(Seen(fact=fact, when=self._moment(fact.rank), stopping=self._stop is not None))
         self._dirty = True
 
@@ -198,7 +200,9 @@ class Doctor:
         self._served = True
         if isinstance(fact, DecodeBatch):
             self._serving.apply(fact)
-        if self._seen:
+        # What a rank's batch did not dismiss its next ones will not either.
+        if self._seen and fact.rank not in self._outlived:
+            self._outlived.add(fact.rank)
             self._progress(fact)
 
     def _progress(self, fact: Fact) -> None:
