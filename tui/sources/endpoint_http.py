@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tui.frozen import frozen
 
 LARGEST_ANSWER = 4 << 20  # bytes; /server_info is 55 kB, /metrics of many ranks some hundred kB
 _CHUNK = 64 << 10
+_IN_PATHS = "/%:@!$&'()*+,;=~"  # what stands for itself in a path
 _PLAIN_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # a server's bind address is no address to call
 
 
@@ -54,7 +55,7 @@ class Http:
             if not api_key.isascii() or not api_key.isprintable():
                 raise ValueError("the API key has characters that cannot stand in an HTTP header")
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._connection: Any = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str) -> Answer:
         """GET `path` within the time limit. Raises NoAnswerError."""
@@ -78,64 +79,50 @@ class Http:
             connection.close()
 
     def _get(self, path: str) -> Answer:
-        from urllib3.exceptions import HTTPError
-
         started = time.monotonic()
-        try:
-            connection = self._open()
-            with _deadline(connection.sock, self._timeout_s) as expired:
-                try:
-                    connection.request("GET", self._prefix + path, headers=self._headers, preload_content=False)
-                    response = connection.getresponse()
+        connection = self._open()
+        with _deadline(connection.sock, self._timeout_s) as expired:
+            try:
+                connection.request("GET", self._prefix + path, headers=self._headers)
+                with connection.getresponse() as response:
                     body = self._read(response, path)
-                except (HTTPError, OSError, http.client.HTTPException) as error:
-                    if expired.is_set() or isinstance(error, TimeoutError):
-                        raise self._too_slow(path) from None
-                    raise
-            if expired.is_set():
-                raise self._too_slow(path)
-        except HTTPError as error:
-            raise self._explain_urllib3(error, path) from error
-        return Answer(status=int(response.status), body=body, latency_s=time.monotonic() - started)
+            except (OSError, http.client.HTTPException) as error:
+                if expired.is_set() or isinstance(error, TimeoutError):
+                    raise self._too_slow(path) from None
+                raise
+        if expired.is_set():
+            raise self._too_slow(path)
+        return Answer(status=response.status, body=body, latency_s=time.monotonic() - started)
 
-    def _open(self) -> Any:
+    def _open(self) -> http.client.HTTPConnection:
         if self._connection is None:
-            from urllib3.connection import HTTPConnection, HTTPSConnection
-
-            kind = HTTPSConnection if self._tls else HTTPConnection
+            kind = http.client.HTTPSConnection if self._tls else http.client.HTTPConnection
             self._connection = kind(self._host, self._port, timeout=self._timeout_s)
         if self._connection.sock is None:
-            self._connection.connect()
+            try:
+                self._connection.connect()
+            except TimeoutError:
+                sentence = f"{self.address} does not accept connections within {self._timeout_s:g} s"
+                raise NoAnswerError("down", sentence) from None
+            except (socket.gaierror, UnicodeError):
+                raise NoAnswerError("down", f"the name {self._host} is not known to this machine") from None
         return self._connection
 
-    def _read(self, response: Any, path: str) -> bytes:
+    def _read(self, response: http.client.HTTPResponse, path: str) -> bytes:
         body = bytearray()
-        while chunk := response.read1(_CHUNK, decode_content=False):
+        while chunk := response.read1(_CHUNK):
             body += chunk
             if len(body) > LARGEST_ANSWER:
                 limit = f"{LARGEST_ANSWER >> 20} MiB"
                 raise NoAnswerError("garbage", f"{self.address} answers {_bare(path)} with more than {limit}")
+        if response.length:
+            raise http.client.IncompleteRead(b"", response.length)
         return bytes(body)
 
     def _too_slow(self, path: str) -> NoAnswerError:
         return NoAnswerError(
             "slow", f"{self.address} did not finish its answer to {_bare(path)} within {self._timeout_s:g} s"
         )
-
-    def _explain_urllib3(self, error: Exception, path: str) -> NoAnswerError:
-        from urllib3 import exceptions as e
-
-        cause: BaseException | None = error.__cause__ or error.__context__
-        if isinstance(error, e.NameResolutionError):
-            return NoAnswerError("down", f"the name {self._host} is not known to this machine")
-        refused = isinstance(error, e.NewConnectionError)  # a kind of ConnectTimeoutError, of all things
-        if isinstance(error, e.ConnectTimeoutError) and not refused:
-            return NoAnswerError("down", f"{self.address} does not accept connections within {self._timeout_s:g} s")
-        if isinstance(error, e.ReadTimeoutError):
-            return self._too_slow(path)
-        if isinstance(cause, OSError | http.client.HTTPException):
-            return self._explain(cause)
-        return NoAnswerError("garbage", f"{self.address} broke off its answer to {_bare(path)}")
 
     def _explain(self, error: BaseException) -> NoAnswerError:
         who = self.address
@@ -191,7 +178,7 @@ def _split(url: str) -> tuple[bool, str, int, str]:
         raise complaint
     tls = parts.scheme == "https"
     host = _PLAIN_HOSTS.get(parts.hostname, parts.hostname)
-    return tls, host, port or (443 if tls else 80), parts.path.rstrip("/")
+    return tls, host, port or (443 if tls else 80), quote(parts.path.rstrip("/"), safe=_IN_PATHS)
 
 
 def _safe(url: str) -> str:
