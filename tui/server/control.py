@@ -149,10 +149,7 @@ def port_is_ours(run: Run) -> bool | None:
     """
     if run.port is None:
         return None
-    found = ports.listeners(run.port)
-    if not found:
-        return None
-    return not set(found).isdisjoint(server_tree(run.server, run.keeper, run.tree))
+    return ports.listened_by(run.port, lambda: server_tree(run.server, run.keeper, run.tree))
 
 
 def keeper_status(run: Run) -> dict[str, Json] | None:

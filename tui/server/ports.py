@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+from collections.abc import Callable, Iterable
 
 from tui.facts import ProcessId
 from tui.procid import command_line, process_id
@@ -31,6 +32,17 @@ def listeners(port: int) -> list[ProcessId]:
     """The processes that listen on a TCP port, as far as this user can see them."""
     inodes = _listening_inodes(port)
     return [] if not inodes else _holders(inodes)
+
+
+def listened_by(port: int, tree: Callable[[], Iterable[ProcessId]]) -> bool | None:
+    """Whether a process that `tree` tells listens on a TCP port; None when nobody does, or it cannot be seen."""
+    inodes = _listening_inodes(port)
+    if not inodes:
+        return None
+    links = {f"socket:[{inode}]" for inode in inodes}
+    if any(_holds(process.pid, links) for process in tree()):
+        return True
+    return False if _holders(inodes) else None
 
 
 def holder(host: str, port: int) -> str | None:
