@@ -23,7 +23,7 @@ class Load:
     queue: int | None = None
 
 
-def total(loads: Iterable[Load]) -> Load:
+def total(loads: Iterable[Load | DecodeBatch]) -> Load:
     """The whole server's load: speeds and requests add up, pool usage is the fullest rank's, accept length the mean."""
     all_ = tuple(loads)
     accepts = [load.accept_len for load in all_ if load.accept_len is not None]
@@ -40,11 +40,18 @@ class LoadFold:
     """Folds load facts. The newest fresh endpoint wins over the log; both are kept per DP rank."""
 
     def __init__(self) -> None:
-        self._log: dict[str, Load] = {}
+        self._log: dict[str, Load | DecodeBatch] = {}
         self._endpoint: dict[int, Load] = {}
         self._endpoint_at: float | None = None
         self._gauges: dict[int, Load] = {}
-        self.points: list[Point] = []
+        self._points: list[Point] = []
+        self._due: float | None = None  # the time of decode lines from which no point was made yet
+
+    @property
+    def points(self) -> list[Point]:
+        """The plot so far: a point a second, the older half thinner."""
+        self._make_due()
+        return self._points
 
     @property
     def ranks(self) -> int:
@@ -53,27 +60,26 @@ class LoadFold:
 
     def reset(self) -> None:
         """A new launch: the old server's load is gone, its points stay on the plot."""
+        self._make_due()
         self._log.clear()
         self._endpoint.clear()
         self._gauges.clear()
         self._endpoint_at = None
 
     def decode(self, fact: DecodeBatch) -> None:
-        self._log[fact.rank or ""] = Load(
-            gen_tok_s=fact.gen_tok_s,
-            accept_len=fact.accept_len,
-            token_usage=fact.token_usage,
-            running=fact.running,
-            queue=fact.queue,
-        )
+        # A flood of lines makes one point a second, from what they say at its end.
+        if self._due is not None and int(self._due) != int(fact.at):
+            self._make_due()
+        self._log[fact.rank or ""] = fact
         if not self._endpoint_is_fresh(fact.at):
-            self._point(fact.at)
+            self._due = fact.at
 
     def prefill(self, fact: PrefillBatch) -> None:
         rank = fact.rank or ""
         self._log[rank] = replace(self._log.get(rank, Load()), running=fact.running, queue=fact.queue)
 
     def loads(self, fact: Loads) -> None:
+        self._make_due()
         self._endpoint_at = fact.at
         self._endpoint = {
             load.dp_rank: Load(
@@ -88,6 +94,7 @@ class LoadFold:
         self._point(fact.at)
 
     def metrics(self, fact: Metrics) -> None:
+        self._make_due()
         for rank in fact.ranks:
             if "gen_throughput" in rank.values:
                 self._gauges[rank.dp_rank or 0] = _gauges(rank.values)
@@ -115,6 +122,11 @@ class LoadFold:
     def _endpoint_is_fresh(self, at: float) -> bool:
         return self._endpoint_at is not None and abs(at - self._endpoint_at) <= FRESH_S
 
+    def _make_due(self) -> None:
+        due, self._due = self._due, None
+        if due is not None:
+            self._point(due)
+
     def _point(self, at: float) -> None:
         load = self.now(at)
         point = Point(
@@ -125,12 +137,12 @@ class LoadFold:
             running=load.running,
             queue=load.queue,
         )
-        if self.points and int(self.points[-1].at) == int(at):
-            self.points[-1] = point
-        elif not self.points or at > self.points[-1].at:
-            self.points.append(point)
-        if len(self.points) > MOST_POINTS:
-            self.points = thin(self.points)
+        if self._points and int(self._points[-1].at) == int(at):
+            self._points[-1] = point
+        elif not self._points or at > self._points[-1].at:
+            self._points.append(point)
+        if len(self._points) > MOST_POINTS:
+            self._points = thin(self._points)
 
 
 def thin(points: list[Point]) -> list[Point]:

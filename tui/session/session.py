@@ -65,7 +65,11 @@ class Session:
 
     def apply(self, fact: Fact) -> None:
         """Fold one fact in."""
-        self._at = max(self._at, fact.at)
+        if fact.at > self._at:
+            self._at = fact.at
+        if isinstance(fact, DecodeBatch):
+            self._decode(fact)
+            return
         self._life.apply(fact)
         self._doctor.apply(fact)
         self._worth.apply(fact)
@@ -73,9 +77,6 @@ class Session:
             self._cautions.reset()
         self._cautions.apply(fact)
         match fact:
-            case DecodeBatch():
-                self._load.decode(fact)
-                self._life.serving_line(fact.at)
             case PrefillBatch():
                 self._load.prefill(fact)
             case LogFact():
@@ -180,6 +181,14 @@ class Session:
             warnings=self._cautions.now(at, life.state, life.progress()),
             verdict=self._doctor.verdict(),
         )
+
+    def _decode(self, fact: DecodeBatch) -> None:
+        """The hot path: a busy server logs little else."""
+        self._doctor.apply(fact)
+        self._worth.apply(fact)
+        self._cautions.apply(fact)
+        self._load.decode(fact)
+        self._life.serving_line(fact.at)
 
     def _new_life(self) -> None:
         """A launch: what the old server's log and endpoints said holds no more; the plot and the GPUs stay."""
