@@ -3,13 +3,33 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
 
-from tui.sources.host import HostSource, occupied_bytes
+from tui.sources import host
+from tui.sources.host import HostSource, occupied_bytes, ready_bytes
 
 MIB = 1 << 20
+ZONES = """Node 0, zone    DMA32
+  pages free     700000
+        managed  772917
+  pagesets
+    cpu: 0
+              count:    1444
+              high:     1444
+    cpu: 1
+              count:    88
+              high:     1444
+Node 0, zone   Normal
+  pages free     4000000
+      nr_free_cma  0
+  pagesets
+    cpu: 0
+              count:    9819
+              high:     10081
+"""
 # Touches memory of its own, then memory that it shares, and maps a file, when told to.
 PROGRAM = """
 import mmap, sys
@@ -91,6 +111,18 @@ def test_own_and_shared_memory_count_and_mapped_files_do_not(
     sizes = [step for step in steps if step is not None]
     grown = [(after - before) / MIB for before, after in pairwise(sizes)]
     assert grown == pytest.approx([200, 100, 0], abs=16)
+
+
+def test_what_the_kernel_keeps_ready_for_its_cpus_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zones = tmp_path / "zoneinfo"
+    zones.write_text(ZONES)
+    assert ready_bytes(zones) == (1444 + 88 + 9819) * os.sysconf("SC_PAGE_SIZE")
+    assert ready_bytes(tmp_path / "none") == 0
+    memory = psutil.virtual_memory()
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(host, "ready_bytes", lambda: 64 * MIB)
+    (bar,) = HostSource().sample(5.0).gpus
+    assert bar.free_gib == pytest.approx((memory.available + 64 * MIB) / (1 << 30))
 
 
 def test_no_process_and_zombie_hold_nothing() -> None:
