@@ -59,7 +59,8 @@ class LineDocument:
         self._turned: set[int] = set()  # first lines of the blocks that are not as they would be by themselves
         self._copies: dict[tuple[int, str], bool] = {}
         self._pages: OrderedDict[tuple[int, int, int], list[Entry]] = OrderedDict()
-        self._texts: OrderedDict[int, list[str]] = OrderedDict()
+        self._texts: OrderedDict[int, tuple[list[str], bool]] = OrderedDict()
+        self._last: tuple[int, int, tuple[list[str], bool]] | None = None  # a page that is still written, and when
 
     @property
     def total(self) -> int:
@@ -120,16 +121,13 @@ class LineDocument:
         return entries
 
     def _read(self, first: int, stop: int, seen: int) -> list[Entry]:
-        if not self._folding:
-            return [
-                Entry(first + i, first + i + 1, line, text) for i, (line, text) in enumerate(self._lines(first, stop))
-            ]
         start = max(0, first - AROUND)
+        if not self._folding or not self._holds_head(start, seen):
+            return _plain(self._lines(first, stop), first, first, stop)
         lines = self._lines(start, seen)
-        texts = [text for _, text in lines]
         entries: list[Entry] = []
         place = start
-        for found in find_blocks(texts) if any(HEAD in text for text in texts) else []:
+        for found in find_blocks([text for _, text in lines]):
             entries += _plain(lines, start, place, start + found.first)
             entries += self._block_entries(lines, start, found)
             place = start + found.last + 1
@@ -170,22 +168,40 @@ class LineDocument:
             i = j
         return lines
 
+    def _holds_head(self, first: int, stop: int) -> bool:
+        """Whether a traceback begins among the lines at these positions, or near them."""
+        if self.passed is not None:
+            return any(HEAD in text for _, text in self._lines(first, stop))
+        return any(self._page_texts(page)[1] for page in range(first // PAGE, (stop + PAGE - 1) // PAGE))
+
     def _unfiltered(self, first: int, stop: int) -> list[tuple[int, str]]:
-        """Whole pages of finished lines are kept: while the end is followed only the last page is read again."""
         lines: list[tuple[int, str]] = []
         for page in range(first // PAGE, (stop + PAGE - 1) // PAGE):
-            start = page * PAGE
-            texts = self._texts.get(page)
-            if texts is None:
-                finished = start + PAGE <= self.index.complete
-                texts = self.index.read(start, PAGE)
-                if finished and len(texts) == PAGE:
-                    self._texts[page] = texts
-                    while len(self._texts) > PAGES_KEPT:
-                        self._texts.popitem(last=False)
-            lines += enumerate(texts, start)
+            lines += enumerate(self._page_texts(page)[0], page * PAGE)
         skipped = first % PAGE
         return lines[skipped : skipped + stop - first]
+
+    def _page_texts(self, page: int) -> tuple[list[str], bool]:
+        """The lines of a page of the index, and whether a traceback begins there.
+
+        Pages of finished lines are kept: while the end is followed only the last page is read again.
+        """
+        kept = self._texts.get(page)
+        if kept is not None:
+            return kept
+        scanned = self.index.scanned
+        if self._last is not None and self._last[:2] == (page, scanned):
+            return self._last[2]
+        finished = (page + 1) * PAGE <= self.index.complete
+        texts = self.index.read(page * PAGE, PAGE)
+        found = texts, any(HEAD in text for text in texts)
+        if finished and len(texts) == PAGE:
+            self._texts[page] = found
+            while len(self._texts) > PAGES_KEPT:
+                self._texts.popitem(last=False)
+        else:
+            self._last = page, scanned, found
+        return found
 
 
 def _plain(lines: list[tuple[int, str]], start: int, first: int, stop: int) -> list[Entry]:
