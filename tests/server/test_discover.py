@@ -20,7 +20,8 @@ from tui.server.stopping import stop
 SERVER = """
 import signal, socket, subprocess, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-port = int(sys.argv[sys.argv.index("--port") + 1])
+words = sys.argv if "--port" in sys.argv else open("c.yaml").read().replace("port:", "--port").split()
+port = int(words[words.index("--port") + 1])
 rank = subprocess.Popen(["sglang::scheduler_TP0", "600"], executable="/bin/sleep")
 listener = socket.create_server(("127.0.0.1", port))
 print("up", flush=True)
@@ -30,12 +31,17 @@ rank.kill()
 
 
 @pytest.fixture
-def by_hand(tmp_path: Path, port: int) -> "Iterator[subprocess.Popen[bytes]]":
+def flags(port: int) -> list[str]:
+    return ["--port", str(port)]
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path, flags: list[str]) -> "Iterator[subprocess.Popen[bytes]]":
     """A server as somebody starts one in a shell: `python …/sglang serve …`, output to a file."""
     program = tmp_path / "sglang"
     program.write_text(SERVER)
     log = tmp_path / "by-hand.log"
-    words = [sys.executable, "./sglang", "serve", "--model-path", "./m", "--port", str(port), "--api-key", "s3cret-key"]
+    words = [sys.executable, "./sglang", "serve", "--model-path", "./m", *flags, "--api-key", "s3cret-key"]
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": "3", "HF_TOKEN": "s3cret-token", "UNRELATED": "x"}
     with log.open("wb") as out, subprocess.Popen(words, cwd=tmp_path, stdout=out, stderr=out, env=env) as process:
         while b"up" not in log.read_bytes():
@@ -110,6 +116,29 @@ def test_adopt_and_stop(by_hand: Any, world: Any, port: int, tmp_path: Path) -> 
     ended = world.store.load(run.name).exited
     assert ended is not None
     assert ended.requested
+
+
+class TestConfigFile:
+    @pytest.fixture
+    def flags(self, tmp_path: Path, port: int) -> list[str]:
+        (tmp_path / "c.yaml").write_text(f"port: {port}\ndevice: cpu\n")
+        return ["--config", "c.yaml"]
+
+    def test_found_and_adopted_by_the_port_in_it(self, by_hand: Any, world: Any, port: int, tmp_path: Path) -> None:
+        found = find(by_hand.pid)
+        assert found is not None
+        assert (found.port, found.listening, found.device) == (port, True, "cpu")
+        process = process_id(by_hand.pid)
+        assert process is not None
+        assert adopt(process, world.store).port == port
+
+    def test_adopting_with_a_malformed_one_is_refused(self, by_hand: Any, world: Any, tmp_path: Path) -> None:
+        (tmp_path / "c.yaml").write_text("port\n")
+        process = process_id(by_hand.pid)
+        assert process is not None
+        with pytest.raises(AdoptError, match=r"c\.yaml, line 1 is no `flag: value`\.$"):
+            adopt(process, world.store)
+        assert world.store.names() == []
 
 
 def test_an_adopted_server_can_be_started_again_from_its_own_command_line(

@@ -95,7 +95,7 @@ def of_pid(pid: int, store: RunStore | None = None) -> Target:
         log=log_of(pid),
         url=command.url,
         server=process,
-        host=profile.knobs.get("device") == "cpu",
+        host=flag_value(command.words, "device") == "cpu",
         api_key=command.api_key,
     )
 
@@ -110,7 +110,7 @@ def of_found(found: FoundServer) -> Target:
         log=found.log,
         url=found.url,
         server=found.process,
-        host=flag_value(found.command, "device") == "cpu",
+        host=found.device == "cpu",
         api_key=_key_of_process(found),
     )
 

@@ -16,6 +16,7 @@ from tui.procid import alive, command_line
 from tui.runs.store import Run, RunStore, process_json
 from tui.server import leftovers
 from tui.server.commandline import address_of, mask_argv
+from tui.server.configfile import effective_words
 from tui.server.discover import is_main, log_of
 from tui.server.importer import import_command
 from tui.server.masking import masked_text
@@ -45,7 +46,7 @@ def adopt(process: ProcessId, store: RunStore) -> Run:
     profile = adopted_profile(process)
     words = command_line(process.pid)
     try:
-        address = address_of(words)
+        address = address_of(effective_words(words, profile.cwd or "/"))
     except ValueError as error:
         raise AdoptError(f"Process {process.pid}: {error}.") from error
     told = {

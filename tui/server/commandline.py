@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tui.facts import Json
 from tui.frozen import frozen
+from tui.server.configfile import effective_words
 from tui.server.profiles import KnobValue, Profile, ProfileError, knob_name
 from tui.sglang.secrets import MASK, is_secret_name, mask_text
 
@@ -36,10 +37,12 @@ class Address:
 class Command:
     """What is run. `env` is the whole environment, `env_changes` what the profile adds to the operator's.
 
-    `argv`, `env`, `env_changes` and `api_key` hold secrets in clear: they are passed on, never written or shown.
+    `words` is `argv` after what SGLang's `--config` file says, as `flag_value` looks flags up.
+    Both, `env`, `env_changes` and `api_key` hold secrets in clear: they are passed on, never written or shown.
     """
 
     argv: tuple[str, ...]
+    words: tuple[str, ...] = field(repr=False)
     cwd: Path
     host: str
     port: int
@@ -64,11 +67,13 @@ def command_line(
     for name, value in knobs.items():
         argv += flag_words(name, _local(name, value, cwd))
     try:
-        address = address_of(argv)
+        words = effective_words(argv, cwd)
+        address = address_of(words)
     except ValueError as error:
         raise ProfileError(f"{profile.path or profile.name}: {error}.") from error
     return Command(
         argv=tuple(argv),
+        words=words,
         cwd=cwd,
         host=address.host,
         port=address.port,
@@ -76,7 +81,7 @@ def command_line(
         knobs=knobs,
         env={**environ, **profile.env},
         env_changes={name: value for name, value in profile.env.items() if environ.get(name) != value},
-        api_key=flag_value(argv, "api-key"),
+        api_key=flag_value(words, "api-key"),
     )
 
 
@@ -111,7 +116,7 @@ def flag_value(argv: Sequence[str], name: str) -> str | None:
 
 
 def address_of(argv: Sequence[str]) -> Address:
-    """Where a command line makes its server listen. Raises ValueError for a port that is none."""
+    """Where `effective_words` make their server listen. Raises ValueError for a port that is none."""
     host, port = flag_value(argv, "host") or DEFAULT_HOST, flag_value(argv, "port") or str(DEFAULT_PORT)
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
         raise ValueError(f"port: must be a number from 1 to 65535, not {port!r}")
@@ -163,7 +168,7 @@ def mask_argv(argv: Sequence[str]) -> tuple[str, ...]:
 def secrets_of(command: Command) -> list[str]:
     """The values of secrets that this command is given, to be taken out of whatever it prints. Short ones are words."""
     values = []
-    for word, following in zip(command.argv, (*command.argv[1:], ""), strict=True):
+    for word, following in zip(command.words, (*command.words[1:], ""), strict=True):
         name, equals, value = word.partition("=")
         if name.startswith("--") and is_secret_name(name):
             values.append(value if equals else following)

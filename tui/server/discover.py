@@ -10,7 +10,8 @@ from tui.facts import ProcessId
 from tui.procid import ProcessStat, alive, command_line, identity, process_table
 from tui.runs.store import Run, RunStore
 from tui.server import ports
-from tui.server.commandline import Address, address_of, mask_argv
+from tui.server.commandline import Address, address_of, flag_value, mask_argv
+from tui.server.configfile import effective_words
 from tui.server.importer import server_words
 from tui.server.signals import server_tree
 from tui.sources.proctree import environ_value
@@ -24,8 +25,8 @@ _CONTAINER_CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 class FoundServer:
     """A server's main process. `command` is masked, () when a title hides it; `log` is the file its output goes to.
 
-    `run` is the run of it that some specdeck has launched or adopted. `listening`: whether its port is bound yet; None
-    when it cannot be told. `ranks` counts its schedulers. `rehearsal`: nothing of it is real.
+    `device` is what its flags say. `run` is the run of it that some specdeck has launched or adopted. `listening`:
+    whether its port is bound yet; None when it cannot be told. `ranks` counts its schedulers. `rehearsal`: nothing of it is real.
     """
 
     process: ProcessId
@@ -35,6 +36,7 @@ class FoundServer:
     port: int
     url: str
     ranks: int
+    device: str | None = None
     listening: bool | None = None
     log: Path | None = None
     run: Run | None = None
@@ -95,7 +97,8 @@ def _describe(main: ProcessStat, lines: Mapping[int, tuple[str, ...]], runs: lis
     process = identity(main)
     words = lines[main.pid]
     hidden = not is_main(words) and _REHEARSAL_MODULE not in words
-    address = _address(words)
+    settings = _settings(main.pid, words)
+    address = _address(settings)
     tree = server_tree(process)
     holders = ports.listeners(address.port)
     return FoundServer(
@@ -106,11 +109,20 @@ def _describe(main: ProcessStat, lines: Mapping[int, tuple[str, ...]], runs: lis
         port=address.port,
         url=address.url,
         ranks=sum(_is_rank(lines.get(each.pid, ())) for each in tree),
+        device=flag_value(settings, "device"),
         listening=None if hidden else not set(holders).isdisjoint(tree),
         log=log_of(main.pid),
         run=next((run for run in runs if run.server == process and alive(run.server)), None),
         rehearsal=_REHEARSAL_MODULE in words or environ_value(main.pid, _REHEARSAL_VARIABLE) is not None,
     )
+
+
+def _settings(pid: int, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The flags that count, as far as the file of `--config` can be read."""
+    try:
+        return effective_words(words, os.readlink(f"/proc/{pid}/cwd"))
+    except (OSError, ValueError):
+        return words
 
 
 def _address(words: tuple[str, ...]) -> Address:
