@@ -26,8 +26,8 @@ class FoundServer:
     """A server's main process. `command` is masked, () when a title hides it; `log` is the file its output goes to.
 
     `device` is what its flags say. `run` is the run of it that some specdeck has launched or adopted. `listening`:
-    whether its port is bound yet; None when it cannot be told. `ranks` counts its schedulers. `rehearsal`: nothing of it
-    is real.
+    whether its port is bound yet; None when it cannot be told. `ranks` counts its schedulers. `rehearsal`: nothing of
+    it is real.
     """
 
     process: ProcessId
