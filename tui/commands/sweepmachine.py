@@ -16,7 +16,7 @@ from tui.runs.sweepplan import Case, SweepError
 from tui.server import control, stopping
 from tui.server.lock import ControlLock, Owner
 from tui.server.profiles import Profile, find, set_knobs
-from tui.snapshot import Snapshot, State
+from tui.snapshot import Phase, Snapshot, State
 
 _GRACE_S = 30.0
 _TOLERANCE_GIB = 0.5
@@ -163,7 +163,7 @@ class PlaceMachine:
 def _doing(shot: Snapshot) -> str:
     """The phase, and how far it is."""
     progress = shot.progress
-    parts = [progress.phase.value]
+    parts = ["launching" if progress.phase is Phase.NONE else progress.phase.value]
     if progress.text:
         parts.append(progress.text)
     elif progress.percent is not None:

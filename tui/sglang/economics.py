@@ -112,8 +112,8 @@ def kv_cost(
         return ""
     if plain_fraction is not None and spec_fraction is not None and abs(plain_fraction - spec_fraction) > 0.0005:
         return (
-            f"KV tokens: {spec_tokens:,} at a fraction of {spec_fraction:g} with, {plain_tokens:,} at "
-            f"{plain_fraction:g} without speculation; what it cost shows at equal fractions only."
+            f"KV tokens: {spec_tokens:,} at a fraction of {round(spec_fraction, 4):g} with, {plain_tokens:,} at "
+            f"{round(plain_fraction, 4):g} without speculation; what it cost shows at equal fractions only."
         )
     lost = plain_tokens - spec_tokens
     if lost <= 0:

@@ -67,6 +67,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         Binding("z", "span", "Longer or shorter plot", id="plot.span"),
         Binding("1", "series(0)", "Plot tok/s", id="plot.throughput", show=False),
         Binding("2", "series(1)", "Plot the accept length", id="plot.accept", show=False),
+        Binding("W", "sweep", "The sweep: what is tried unattended", id="app.sweep"),
         Binding("3", "series(2)", "Plot the use of the KV pool", id="plot.pool", show=False),
         Binding("4", "series(3)", "Plot the queue", id="plot.queue", show=False),
         Binding("p", "app.freeze", "Freeze the screen, or go on", id="app.freeze"),
@@ -241,6 +242,10 @@ class Dashboard(Tuning, Steering, Screen[None]):
             return
         self.app.push_screen(RunsScreen(self._feed.history, self._feed.read_only))
 
-    def on_gpu_bars_explain(self, message: GpuBars.Explain) -> None:
-        bar = message.bar
-        self.app.push_screen(Reader(f"GPU {bar.index}: where each GiB comes from", bar_lines(bar)))
+    def action_sweep(self) -> None:
+        from tui.app.screens.sweep import SweepScreen
+
+        if self._feed.history is None:
+            self.say("There is no history here.")
+            return
+        self.app.push_screen(SweepScreen(self._feed.history, read_only=self._feed.read_only))
