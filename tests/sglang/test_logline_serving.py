@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tui.facts import DecodeBatch, PrefillBatch, Problem
 from tui.sglang.bulk import interesting, sift
-from tui.sglang.gates import GATE, GATE_BYTES
+from tui.sglang.gates import gate, gate_bytes
 from tui.sglang.grammar import LogGrammar
 from tui.sglang.problems import RULES
 from tui.sglang.startup_lines import READERS
@@ -130,8 +130,8 @@ def test_the_gate_lets_every_needle_pass():
     needles = [rule.needle for rule in RULES if not rule.exception]
     needles += [needle for needle, _ in READERS if needle != "shards"]
     for needle in needles:
-        assert GATE(f"some {needle} text"), needle
-        assert GATE_BYTES(f"some {needle} text".encode()), needle
+        assert gate()(f"some {needle} text"), needle
+        assert gate_bytes()(f"some {needle} text".encode()), needle
 
 
 def test_the_gate_stops_ordinary_lines():
@@ -140,8 +140,8 @@ def test_the_gate_stops_ordinary_lines():
         "[2026-11-29 13:16:41 TP0] Tree cache initialized: source=default impl=UnifiedRadixCache hybrid_swa=False",
         "plain words of another program",
     ):
-        assert not GATE(line)
-        assert not GATE_BYTES(line.encode())
+        assert not gate()(line)
+        assert not gate_bytes()(line.encode())
 
 
 def test_what_the_sieve_keeps(writer, decode_line, traceback_text):

@@ -18,12 +18,13 @@ from tui.forecast.amounts import measured
 from tui.forecast.machine import Gpu, Machine
 from tui.forecast.model import ModelFacts
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.server.profiles import Profile
 from tui.sglang.memknobs import ModelTraits
 from tui.sglang.versions import Version, parse_version
 from tui.snapshot import UNKNOWN, Amount
 
-_GPUS = re.compile(r"(?:(\d{1,4})\s*[x×*])?\s*(\d+(?:\.\d+)?)\s*(MiB|GiB)", re.IGNORECASE)
+_GPUS = lazy(r"(?:(\d{1,4})\s*[x×*])?\s*(\d+(?:\.\d+)?)\s*(MiB|GiB)", re.IGNORECASE)
 _MOST_GPUS = 1024
 
 

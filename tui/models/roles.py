@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from tui.frozen import frozen
+from tui.patterns import lazy
 
 
 class Role(StrEnum):
@@ -57,16 +58,16 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|mtp_layers)\.(\d+)\.")
-_NEXTN = re.compile(r"(?:^|\.)(?:mtp|mtp_layers|mtp_block|nextn)(?:\.|$)")
-_VISION = re.compile(
+_LAYER = lazy(r"(?:^|\.)(?:layers|h|blocks|block|mtp_layers)\.(\d+)\.")
+_NEXTN = lazy(r"(?:^|\.)(?:mtp|mtp_layers|mtp_block|nextn)(?:\.|$)")
+_VISION = lazy(
     r"(?:^|\.)(?:vision_tower|visual|vision_model|vision_encoder|vision_embed\w*|embed_vision|vit|multi_modal_projector"
     r"|multimodal_projector|mm_projector|vision_projection|vision_language_adapter|vision_adapter|patch_merger|mlp1"
     r"|image_newline|audio_tower|audio_model|embed_audio|audio_encoder|aligner|projector)(?:\.|$)"
 )
-_EXPERT = re.compile(r"(?:^|\.)(?:experts|local_experts)(?:\.|$)")
-_EXPERT_NUMBER = re.compile(r"(\.(?:local_)?experts)\.\d+\.")
-_SHARED = re.compile(r"(?:^|\.)(?:shared_experts?|shared_mlp)(?:\.|$)")
+_EXPERT = lazy(r"(?:^|\.)(?:experts|local_experts)(?:\.|$)")
+_EXPERT_NUMBER = lazy(r"(\.(?:local_)?experts)\.\d+\.")
+_SHARED = lazy(r"(?:^|\.)(?:shared_experts?|shared_mlp)(?:\.|$)")
 _PARTS = _words(
     "weight bias qweight qzeros scales g_idx weight_scale weight_scale_inv weight_scale_2 input_scale weight_packed "
     "weight_shape weight_zero_point weight_g_idx weight_global_scale input_global_scale k_scale v_scale "

@@ -3,6 +3,7 @@
 import re
 
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.sglang.kvcell import KvGeometry, KvKind
 from tui.sglang.memknobs import ModelTraits
 
@@ -96,9 +97,9 @@ _SMALL_HEAD = _head("EAGLE3 head", 0.8)
 
 # The first that is found in a path wins.
 _TARGETS = (
-    (re.compile(r"kimi", re.IGNORECASE), _KIMI),
-    (re.compile(r"qwen3.*a3b|qwen3.*moe", re.IGNORECASE), _QWEN3_MOE),
-    (re.compile(r"llama", re.IGNORECASE), _LLAMA_8B),
+    (lazy(r"kimi", re.IGNORECASE), _KIMI),
+    (lazy(r"qwen3.*a3b|qwen3.*moe", re.IGNORECASE), _QWEN3_MOE),
+    (lazy(r"llama", re.IGNORECASE), _LLAMA_8B),
 )
 
 

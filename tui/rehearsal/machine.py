@@ -15,13 +15,14 @@ from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.rehearsal.scenarios import SCENARIOS, Scenario
 
 ENVIRONMENT = "SPECDECK_REHEARSAL"
 MODULE = "tui.rehearsal.server"
 DEFAULT_VERSION = "0.5.9"
 
-_SPEC = re.compile(r"(?:(?P<count>\d{1,3})\s*x\s*)?(?P<size>\d{1,9}(?:\.\d{1,3})?)\s*(?P<unit>MiB|GiB)", re.IGNORECASE)
+_SPEC = lazy(r"(?:(?P<count>\d{1,3})\s*x\s*)?(?P<size>\d{1,9}(?:\.\d{1,3})?)\s*(?P<unit>MiB|GiB)", re.IGNORECASE)
 _MOST_GPUS = 64
 
 

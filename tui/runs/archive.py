@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tui.errors import SpecdeckError
 from tui.files import store_error
+from tui.patterns import lazy
 from tui.runs import recording
 from tui.runs.store import Run, RunStore
 from tui.sglang.secrets import mask_text
@@ -21,7 +21,7 @@ _FILES = (
     recording.NAME, recording.PACKED, "summary.json", "bench.jsonl", "notes.json",
 )  # fmt: skip
 _LARGEST_BYTES = 8 << 30
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,120}")
+_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,120}")
 
 
 class ArchiveError(SpecdeckError):

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from tui.errors import SpecdeckError
+from tui.patterns import lazy
 from tui.port import LogView, Place, Playback
 from tui.runs.history import RunHistory
 from tui.runs.nocontrol import NoControl
@@ -20,8 +20,8 @@ from tui.sources.lineindex import LineIndex
 
 SLOWEST, FASTEST = 1.0, 1000.0
 _FRAME_S = 0.25
-_CLOCK = re.compile(r"\+?(?:(\d+):)?(\d{1,2}):(\d{2})")
-_SECONDS = re.compile(r"\+?(\d+(?:\.\d+)?)(s|m|min|h)?")
+_CLOCK = lazy(r"\+?(?:(\d+):)?(\d{1,2}):(\d{2})")
+_SECONDS = lazy(r"\+?(\d+(?:\.\d+)?)(s|m|min|h)?")
 _UNIT_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 

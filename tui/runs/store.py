@@ -14,13 +14,14 @@ from tui.errors import SpecdeckError
 from tui.facts import Exited, Json, ProcessId
 from tui.files import StoreError, read_json, store_error, write_atomically
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.procid import alive
 
 STATE_DIR_VARIABLE = "SPECDECK_STATE_DIR"
 
 _STAMP = "%Y-%m-%dT%H-%M-%S"
-_RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)_(.+?)(?:\+(\d{1,6}))?", re.DOTALL)
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_RUN_NAME = lazy(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)_(.+?)(?:\+(\d{1,6}))?", re.DOTALL)
+_UNSAFE = lazy(r"[^A-Za-z0-9._-]+")
 _LONGEST_SLUG = 60
 
 

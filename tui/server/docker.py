@@ -1,10 +1,10 @@
 """`docker run` read for what it does to the command inside: environment, ports, folders, GPUs."""
 
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from tui.frozen import frozen
+from tui.patterns import lazy
 
 # Options of `docker run` that take no value; any other long option without "=" takes one.
 _BARE = frozenset(
@@ -13,7 +13,7 @@ _BARE = frozenset(
      "-q", "--quiet", "--sig-proxy")
 )  # fmt: skip
 _SHORT_WITH_VALUE = "eahcpuvwlm"
-_DEVICES = re.compile(r"\"?device=([0-9,]+)\"?")
+_DEVICES = lazy(r"\"?device=([0-9,]+)\"?")
 
 
 @frozen(kw_only=False)

@@ -7,19 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.server.commandline import PATH_KNOBS
 from tui.server.docker import Container, read_container
 from tui.server.profiles import KnobValue, Profile, knob_name, parse
 from tui.server.shelltext import LARGEST_TEXT, ShellTextError, SimpleCommand, simple_commands
 from tui.sglang.secrets import mask_text
 
-_INT = re.compile(r"-?(0|[1-9]\d{0,17})")
-_FLOAT = re.compile(r"-?\d{1,15}\.\d{1,15}")
-_NUMBER = re.compile(r"-\.?\d")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_INT = lazy(r"-?(0|[1-9]\d{0,17})")
+_FLOAT = lazy(r"-?\d{1,15}\.\d{1,15}")
+_NUMBER = lazy(r"-\.?\d")
+_ASSIGNMENT = lazy(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _DROPPED_WRAPPERS = frozenset(("nohup", "exec", "time", "setsid", "command"))
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
-_BARE = re.compile(r"(enable|disable|skip|no|trust|allow|use)-")  # flags that take no value, as far as names tell
+_BARE = lazy(r"(enable|disable|skip|no|trust|allow|use)-")  # flags that take no value, as far as names tell
 _DEEPEST = 5
 
 

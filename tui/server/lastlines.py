@@ -1,15 +1,15 @@
 """The last lines of a log, fit to be shown: no control characters, no secrets."""
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tui.patterns import lazy
 from tui.sglang.secrets import MASK, mask_text
 
 _TAIL_BYTES = 64 << 10
 _LONGEST_LINE = 400
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_ESCAPES = lazy(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def last_lines(log: Path, count: int = 20, secrets: Iterable[str] = ()) -> list[str]:

@@ -4,18 +4,18 @@ SGLang 0.5.23 leaves sglang_loads_*.shm, sgl_shm_* and dead ipc sockets even aft
 """
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from tui.patterns import lazy, lazy_bytes
 from tui.procid import process_table
 
 SHM = "/dev/shm"
 # Only names that SGLang, Python's multiprocessing or NCCL give: a model may lie in /dev/shm too.
-_SHM_NAME = re.compile(r"(sglang_loads_.+\.shm|sgl_shm_.+|multi_tokenizer_args_.+|sem\.mp-.+|psm_.+|nccl-.+)")
-_SGL_PID = re.compile(r"sgl_shm_.+_(\d{1,9})_[0-9a-f]+")
-_MAPPED = re.compile(rb"(/dev/shm/[^\n]+)\n")
+_SHM_NAME = lazy(r"(sglang_loads_.+\.shm|sgl_shm_.+|multi_tokenizer_args_.+|sem\.mp-.+|psm_.+|nccl-.+)")
+_SGL_PID = lazy(r"sgl_shm_.+_(\d{1,9})_[0-9a-f]+")
+_MAPPED = lazy_bytes(rb"(/dev/shm/[^\n]+)\n")
 _DELETED = b" (deleted)"
 
 

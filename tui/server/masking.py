@@ -41,6 +41,8 @@ def unmasked(profile: Profile, original: Profile | None) -> Profile:
             f"A run keeps no secrets, and {', '.join(lost)} cannot be read from {profile.path or 'its profile'} any "
             "more: put it back there, or launch another profile."
         )
+    if not knobs and env == profile.env and command == profile.command:
+        return profile
     return edit(profile, knobs=knobs, env=env, command=command)
 
 

@@ -1,11 +1,11 @@
 """Preflight findings about GPUs and host. Pure."""
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
 from tui.facts import GpuReading
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.sglang.memknobs import MemoryKnobs
 
 GIB = 1 << 30
@@ -14,7 +14,7 @@ _NOTABLE_GIB = 0.3
 _SHM_BYTES = GIB  # NCCL keeps its buffers there; containers get 64 MiB unless told otherwise
 _OPEN_FILES = 8192
 _LOG_LEAST, _LOG_GOOD = 64 << 20, GIB
-_ARCH = re.compile(r"(sm|compute)_(\d+)(\d)([a-z]?)")
+_ARCH = lazy(r"(sm|compute)_(\d+)(\d)([a-z]?)")
 
 
 @frozen(kw_only=False)

@@ -12,13 +12,14 @@ from tui.errors import SpecdeckError
 from tui.facts import Json
 from tui.files import write_atomically
 from tui.frozen import frozen
+from tui.patterns import lazy
 
 KnobValue = Json  # bool, int, float, str, a list of those, or a table (which goes to the command line as JSON)
 
 _TOP = ("name", "description", "server", "env", "knobs")
 _SERVER = ("command", "cwd", "sglang-version")
-_KNOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KNOB_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9-]*")
+_ENV_NAME = lazy(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST_BYTES = 1 << 20
 
 

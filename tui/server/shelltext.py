@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from tui.errors import SpecdeckError
 from tui.frozen import frozen
+from tui.patterns import lazy
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
-_LIST = re.compile(r"\"?\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}\"?")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)(?::?([-=+?])([^{}]*))?\}|([A-Za-z_][A-Za-z0-9_]*))")
-_REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<&|<<<|>|<)")
+_ASSIGNMENT = lazy(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)(.*)", re.DOTALL)
+_LIST = lazy(r"\"?\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}\"?")
+_VARIABLE = lazy(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)(?::?([-=+?])([^{}]*))?\}|([A-Za-z_][A-Za-z0-9_]*))")
+_REDIRECT = lazy(r"(?:\d*|&)(?:>>|>\||>&|<&|<<<|>|<)")
 _SEPARATORS = frozenset((";", "&", "&&", "||", "|", "|&", "\n"))
 _KEYWORDS = frozenset(["if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "{", "}"])
 _UNSEEN = "\0"  # stands for a $ that must stay one: it was in single quotes or escaped

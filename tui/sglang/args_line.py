@@ -7,14 +7,15 @@ are the repr of objects.
 import re
 
 from tui.facts import Json
+from tui.patterns import lazy
 from tui.sglang.secrets import mask_args
 
-_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[\[({]|[\])}]|[,:=]|[^'\"\[\](){},:=]+", re.DOTALL)
-_START = re.compile(r"server_args=(ServerArgs\(|\{)")
-_INT = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_FLOAT = re.compile(r"[+-]?(?:\d{1,30}\.\d{0,30}|\d{1,30})(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
-_NAME = re.compile(r"([A-Za-z_]\w*)\s*$")
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_TOKEN = lazy(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[\[({]|[\])}]|[,:=]|[^'\"\[\](){},:=]+", re.DOTALL)
+_START = lazy(r"server_args=(ServerArgs\(|\{)")
+_INT = lazy(r"[+-]?\d{1,18}", re.ASCII)
+_FLOAT = lazy(r"[+-]?(?:\d{1,30}\.\d{0,30}|\d{1,30})(?:e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
+_NAME = lazy(r"([A-Za-z_]\w*)\s*$")
+_ESCAPE = lazy(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
 _MAX_DEPTH = 20

@@ -4,7 +4,7 @@ Works on bytes, before anything is decoded. A serving log is one kind of line ov
 line is such a line is skipped whole by two counts.
 """
 
-from tui.sglang.gates import GATE_BYTES
+from tui.sglang.gates import gate_bytes
 
 # Every decode and prefill line of every version has this once; no other line has it.
 _BATCH = b"#running-req: "
@@ -19,10 +19,10 @@ def interesting(raw: bytes) -> bool:
     are interesting: they may be part of a traceback.
     """
     if _BATCH in raw:
-        return raw.count(b"] ") > 1 and (raw.count(_BATCH) > 1 or GATE_BYTES(raw) is not None)
+        return raw.count(b"] ") > 1 and (raw.count(_BATCH) > 1 or gate_bytes()(raw) is not None)
     if _ACCESS in raw and b"INFO" in raw:
         return False
-    return GATE_BYTES(raw) is not None or not _stamped(raw)
+    return gate_bytes()(raw) is not None or not _stamped(raw)
 
 
 def sift(block: bytes, first: int) -> tuple[list[tuple[int, bytes]], int]:

@@ -5,7 +5,7 @@ progress bars without a title), and which version hints were given.
 """
 
 from tui.facts import CaptureProgress, DecodeBatch, Fact, GraphBegin, GraphEnd, LoadProgress, LogFact, ServerArgs
-from tui.sglang.gates import GATE
+from tui.sglang.gates import gate
 from tui.sglang.hints import Hinter, exact_version
 from tui.sglang.logline import read_record
 from tui.sglang.prefix import Record, Splitter, quick_record
@@ -26,6 +26,7 @@ class LogGrammar:
     """
 
     def __init__(self) -> None:
+        self._may_matter = gate()
         self._splitter = Splitter()
         self._tracebacks = TracebackAssembler()
         self._hinter = Hinter()
@@ -44,7 +45,7 @@ class LogGrammar:
             facts = self._serving(number, text)
             if facts is not None:
                 return facts
-        elif not GATE(text) and not self._tracebacks.busy:
+        elif not self._may_matter(text) and not self._tracebacks.busy:
             if text[:1] == "[":
                 self._recent = text
             return []

@@ -3,6 +3,7 @@
 import re
 
 from tui.facts import VersionHint
+from tui.patterns import lazy
 
 # (what the message must hold, what it must not hold, oldest version, newest version, why)
 _FORMS: tuple[tuple[str, str, str | None, str | None, str], ...] = (
@@ -43,7 +44,7 @@ _FORMS: tuple[tuple[str, str, str | None, str | None, str], ...] = (
     ("SIGQUIT received. signum", "", "0.5.3", None, "'SIGQUIT received'"),
     ("kill_process_tree called", "", "0.5.13", None, "'kill_process_tree called'"),
 )
-_EXACT = re.compile(
+_EXACT = lazy(
     r"(?:\bsglang(?: version)?(?::|==| )\s*v?)(0\.\d{1,3}\.\d{1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)\b", re.IGNORECASE
 )
 

@@ -1,17 +1,17 @@
 """Knobs against a catalogue: what is wrong with them, how they step, and the command line they mean."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.sglang.catalogue import Catalogue, Flag
 from tui.sglang.flags.groups import doubles
 from tui.sglang.flags.renames import RENAMES, Rename
 from tui.sglang.versions import Version
 
-_SIZE = re.compile(r"-?\d+(?:\.\d+)?[kKmMgG]?")
+_SIZE = lazy(r"-?\d+(?:\.\d+)?[kKmMgG]?")
 _BY_OLD = {rename.old: rename for rename in RENAMES}
 _BY_NEW = {rename.new: rename for rename in reversed(RENAMES) if rename.new}
 _SURELY_MEANT = 1

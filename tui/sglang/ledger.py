@@ -5,7 +5,6 @@ pools sized after it are the draft's, in the order of events of the SGLang that 
 log replaces the earlier one. What no line says stays None.
 """
 
-import re
 from dataclasses import replace
 
 from tui.facts import (
@@ -27,6 +26,7 @@ from tui.facts import (
     WeightsBegin,
     WeightsEnd,
 )
+from tui.patterns import lazy
 from tui.sglang.rankledger import MemoryStep, RankLedger, StartContext, attribute
 from tui.sglang.versions import parse_version
 
@@ -36,7 +36,7 @@ UNTAGGED = "TP0"  # the rank of memory lines without a tag: SGLang prints none w
 MAX_EVENTS = 400  # per rank; a start has some dozen
 _DRAFT_FIRST = (0, 5, 14)
 _ENDINGS = frozenset(("sigquit", "rank-died", "rank-dead", "subprocess-crashed", "init-failed", "process-terminated"))
-_NUMBER = re.compile(r"([A-Z]+)(\d+)")
+_NUMBER = lazy(r"([A-Z]+)(\d+)")
 _GROUPS = ("DP", "PP", "TP")
 
 

@@ -10,21 +10,23 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
+from tui.patterns import lazy
+
 MAX_LINE = 1 << 19  # longer lines are not SGLang's; the rest is dropped
 MAX_PIECES = 2000  # of a line that redraws a bar with \r; the last ones count
 
-_STAMP = re.compile(
+_STAMP = lazy(
     r"(?P<open>\[)?(?:(?P<date>\d{4}-\d\d-\d\d)[ T]|\d\d-\d\d )?(?P<time>\d\d:\d\d:\d\d)(?P<ms>[.,]\d{1,6})?"
     r"(?P<tags>(?: [A-Z][A-Z_]{1,15}\d{1,6}){0,8})(?P<close>\])?",
     re.ASCII,
 )
-_ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+_ANSI = lazy(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 # Colour codes whose escape character a clipboard or web form swallowed.
-_BARE_COLOUR = re.compile(r"\[(?:0|1|2|3\d|9\d)?(?:;\d{1,2})?m(?!\])")
-_RAY = re.compile(r"\((?P<actor>[A-Za-z_][\w.:]{0,80} pid=\d{1,10})(?:, ip=[\w.:]{1,60})?\) ?")
-_RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\][^\n]*$")
+_BARE_COLOUR = lazy(r"\[(?:0|1|2|3\d|9\d)?(?:;\d{1,2})?m(?!\])")
+_RAY = lazy(r"\((?P<actor>[A-Za-z_][\w.:]{0,80} pid=\d{1,10})(?:, ip=[\w.:]{1,60})?\) ?")
+_RAY_REPEATED = lazy(r"\s*\[repeated \d+x across cluster\][^\n]*$")
 # In turn: kubectl --prefix; docker -t and CRI; syslog; torchrun; docker compose; srun --label.
-_TRANSPORT = re.compile(
+_TRANSPORT = lazy(
     r"""(?:
       (?P<pod>\[pod/[^\]\s]{1,200}\])\x20?
     | \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\x20?(?:std(?:out|err)\x20[FP]\x20)?
@@ -35,7 +37,7 @@ _TRANSPORT = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-_TAG = re.compile(r" (DP|PP|TP)(\d+)")
+_TAG = lazy(r" (DP|PP|TP)(\d+)")
 
 
 class Record(NamedTuple):

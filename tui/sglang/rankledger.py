@@ -1,6 +1,5 @@
 """The memory of one rank, attributed from the facts of one start in order; `tui.sglang.ledger` holds the ranks."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,10 +16,11 @@ from tui.facts import (
     WeightsEnd,
 )
 from tui.frozen import frozen
+from tui.patterns import lazy
 
 # Names that SGLang gives to draft models: LlamaForCausalLMEagle3, Eagle3DeepseekV2ForCausalLM,
 # DeepseekV3ForCausalLMNextN, Qwen3NextForCausalLMMTP, MiMoMTP, DFlashDraftModel…
-_DRAFT_CLASS = re.compile(r"Eagle|NextN|MTP|Mtp|DFlash|DSpark|Draft|Medusa|Assistant")
+_DRAFT_CLASS = lazy(r"Eagle|NextN|MTP|Mtp|DFlash|DSpark|Draft|Medusa|Assistant")
 _DRAFTLESS = frozenset((None, "", "NGRAM"))
 _ROUNDING = 0.02  # GiB; every size is printed with two decimals
 _NOTABLE = 0.05  # GiB

@@ -2,12 +2,13 @@
 
 import re
 
+from tui.patterns import lazy
 from tui.sglang.problem_rule import F, N, rule
 
 _UNITS = {"bytes": 2.0**-30, "b": 2.0**-30, "kib": 2.0**-20, "mib": 2.0**-10, "gib": 1.0, "tib": 2.0**10}
 _SIZE = r"(\d{1,12}(?:\.\d{1,6})?) ?(bytes|[KMGT]?i?B)\b"
 _OOM_FIELDS = tuple(
-    (name, re.compile(pattern.replace("SIZE", _SIZE), re.IGNORECASE))
+    (name, lazy(pattern.replace("SIZE", _SIZE), re.IGNORECASE))
     for name, pattern in (
         ("tried_gib", r"Tried to allocate SIZE"),
         ("total_gib", r"(?:total capacity of SIZE)"),
@@ -22,7 +23,7 @@ _OOM_FIELDS = tuple(
         ("reserved_gib", r"SIZE is reserved by PyTorch"),
     )
 )
-_OOM_GPU = re.compile(r"GPU (\d{1,4})\b")
+_OOM_GPU = lazy(r"GPU (\d{1,4})\b")
 
 
 def _read_oom(message: str) -> dict[str, float]:

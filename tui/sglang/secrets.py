@@ -4,28 +4,29 @@ import re
 from collections.abc import Mapping
 
 from tui.facts import Json
+from tui.patterns import lazy
 
 MASK = "***"
 
 _WORDS = ("api_key", "apikey", "password", "passwd", "passphrase", "secret", "credential", "access_key", "private_key")
 _TOKEN_WORDS = frozenset(("token", "bearer", "authorization"))
-_HINT = re.compile(r"key|token|secret|pass|credential|bearer|authoriz|hf_|sk-|://", re.IGNORECASE)
+_HINT = lazy(r"key|token|secret|pass|credential|bearer|authoriz|hf_|sk-|://", re.IGNORECASE)
 _IN_TEXT = (
     # --api-key VALUE, --hf-token=VALUE
-    re.compile(
+    lazy(
         r"(--[a-z-]*(?:api-key|password|passwd|secret|credential|[a-z]-token|access-key)[=\s]+)"
         r"(\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}]+)",
         re.IGNORECASE,
     ),
     # api_key='VALUE', "hf_token": "VALUE", HF_TOKEN=VALUE
-    re.compile(
+    lazy(
         r"(\b[\w-]*(?:api[_-]?key|password|passwd|passphrase|secret|credential|access_key|private_key|[a-z]_token)"
         r"['\"]?\s{0,3}[=:]\s{0,3})(\"[^\"]*\"|'[^']*'|[^\s'\",;)\]}]+)",
         re.IGNORECASE,
     ),
-    re.compile(r"(\bBearer\s+)([^\s'\"]+)", re.IGNORECASE),
-    re.compile(r"(://[^/\s:@]{1,200}:)([^/\s@]{1,200})(?=@)"),
-    re.compile(r"(\b)(hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,})"),
+    lazy(r"(\bBearer\s+)([^\s'\"]+)", re.IGNORECASE),
+    lazy(r"(://[^/\s:@]{1,200}:)([^/\s@]{1,200})(?=@)"),
+    lazy(r"(\b)(hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,})"),
 )
 _EMPTY = frozenset(("None", "null", "True", "False", "''", '""', MASK))
 

@@ -7,9 +7,10 @@ everything else goes through the pairs.
 import re
 
 from tui.facts import DecodeBatch, PrefillBatch
+from tui.patterns import lazy
 from tui.sglang.prefix import rank_of, stamp_seconds
 
-_PLAIN_DECODE = re.compile(
+_PLAIN_DECODE = lazy(
     r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z_]{1,16}\d{1,6}){0,8})\] Decode batch[., ]{1,2}"
     r"#running-req: (\d{1,9}), #token: (\d{1,15}), token usage: (\d{1,4}\.\d{1,6}), "
     r"(?:accept len: (\d{1,4}\.\d{1,6}), (?:accept rate: (\d{1,4}\.\d{1,6}), )?)?"

@@ -26,34 +26,35 @@ from tui.facts import (
     WeightsBegin,
     WeightsEnd,
 )
+from tui.patterns import lazy
 from tui.sglang.args_line import parse_server_args
 
 _GIB = r"(-?\d{1,9}(?:\.\d{1,9})?) ?G(?:i?B)?\b"
-_AVAIL = re.compile(rf"avail[ _]mem=\s?{_GIB}")
-_USED = re.compile(rf"mem usage=\s?{_GIB}")
-_ELAPSED = re.compile(r"(?:elapsed=|Time elapsed: )(\d{1,9}(?:\.\d{1,9})?) ?s")
-_TYPE = re.compile(r"\btype=([\w.]{1,200})")
-_DTYPE = re.compile(r"\bdtype[=:] ?([\w.]{1,60})")
-_QUANT = re.compile(r"\bquant=([\w.-]{1,60})")
-_BACKEND = re.compile(r"\bbackend=([\w.-]{1,60})")
-_SIZES = re.compile(r"\b(?:bs|num_tokens)=\[([\d, ]{1,20000})")
-_TOKENS = re.compile(r"#tokens: (\d{1,15})")
-_KV_SIZE = re.compile(rf"\b(KV|K|V) size: {_GIB}")
-_SWA_POOL = re.compile(rf"SWAKVPool mem usage: {_GIB}(?:, swa size: (\d{{1,15}}))?(?:, full size: (\d{{1,15}}))?")
-_STATE_PART = re.compile(r"(\w{1,60}) size: (\d{1,9}(?:\.\d{1,9})?) ?GB")
-_SLOTS = re.compile(r"max_mamba_cache_size: (\d{1,15})")
-_GRAPH = re.compile(
+_AVAIL = lazy(rf"avail[ _]mem=\s?{_GIB}")
+_USED = lazy(rf"mem usage=\s?{_GIB}")
+_ELAPSED = lazy(r"(?:elapsed=|Time elapsed: )(\d{1,9}(?:\.\d{1,9})?) ?s")
+_TYPE = lazy(r"\btype=([\w.]{1,200})")
+_DTYPE = lazy(r"\bdtype[=:] ?([\w.]{1,60})")
+_QUANT = lazy(r"\bquant=([\w.-]{1,60})")
+_BACKEND = lazy(r"\bbackend=([\w.-]{1,60})")
+_SIZES = lazy(r"\b(?:bs|num_tokens)=\[([\d, ]{1,20000})")
+_TOKENS = lazy(r"#tokens: (\d{1,15})")
+_KV_SIZE = lazy(rf"\b(KV|K|V) size: {_GIB}")
+_SWA_POOL = lazy(rf"SWAKVPool mem usage: {_GIB}(?:, swa size: (\d{{1,15}}))?(?:, full size: (\d{{1,15}}))?")
+_STATE_PART = lazy(r"(\w{1,60}) size: (\d{1,9}(?:\.\d{1,9})?) ?GB")
+_SLOTS = lazy(r"max_mamba_cache_size: (\d{1,15})")
+_GRAPH = lazy(
     r"Capture (?P<name>(?:[\w.-]{1,40} ){0,5}?)(?:cuda|CUDA|[nx]pu|[NX]PU|cpu|CPU|hip|HIP) graph (?P<what>begin|end)\b"
 )
-_SHARDS = re.compile(r"shards?\b[^%|\n]{0,80}?(\d{1,3})%[^|\n]{0,40}\|(?:[^|\n]{0,400}\|)? ?(\d{1,9})/(\d{1,9})")
-_CAPTURING = re.compile(r"(?:Capturing (?:batches|num tokens)|Compiling num tokens)(?: \((?P<inside>[^)\n]{0,200}))?")
-_BATCH_SIZE = re.compile(r"\b(?:bs|num_tokens)=(\d{1,9})")
-_BAR = re.compile(r"(\d{1,3})%\|[^|\n]{0,400}\| ?(\d{1,9})/(\d{1,9}) \[")
-_SUMMARY = re.compile(r"(?:^|[\s\]])max_total_num_tokens=(\d{1,15})")
-_SUMMARY_FIELD = re.compile(r"\b(\w+)=(\d{1,15}(?:\.\d{1,9})?)")
-_TIMING = re.compile(r"(?:(\w+)=\{)|(\})|(\w+)=(\d{1,9}(?:\.\d{1,9})?)")
-_URL = re.compile(r"Uvicorn running on (\S{1,300})")
-_REMAINING = re.compile(r"number of requests (\d{1,9})")
+_SHARDS = lazy(r"shards?\b[^%|\n]{0,80}?(\d{1,3})%[^|\n]{0,40}\|(?:[^|\n]{0,400}\|)? ?(\d{1,9})/(\d{1,9})")
+_CAPTURING = lazy(r"(?:Capturing (?:batches|num tokens)|Compiling num tokens)(?: \((?P<inside>[^)\n]{0,200}))?")
+_BATCH_SIZE = lazy(r"\b(?:bs|num_tokens)=(\d{1,9})")
+_BAR = lazy(r"(\d{1,3})%\|[^|\n]{0,400}\| ?(\d{1,9})/(\d{1,9}) \[")
+_SUMMARY = lazy(r"(?:^|[\s\]])max_total_num_tokens=(\d{1,15})")
+_SUMMARY_FIELD = lazy(r"\b(\w+)=(\d{1,15}(?:\.\d{1,9})?)")
+_TIMING = lazy(r"(?:(\w+)=\{)|(\})|(\w+)=(\d{1,9}(?:\.\d{1,9})?)")
+_URL = lazy(r"Uvicorn running on (\S{1,300})")
+_REMAINING = lazy(r"number of requests (\d{1,9})")
 
 # Names in the capture lines of SGLang <= 0.5.13, which do not say what the graph is for.
 _OLD_GRAPH_NAMES = {"": "target decode", "draft": "draft decode", "piecewise": "target prefill"}

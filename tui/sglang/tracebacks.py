@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tui.facts import Traceback
+from tui.patterns import lazy
 from tui.sglang.prefix import Record
 from tui.sglang.problems import clean_text
 
@@ -21,16 +22,16 @@ MAX_MESSAGE_LINES = 60
 # Stamped records that may come between the lines of an unfinished traceback before it counts as cut off.
 MAX_STRANGERS = 8
 
-_HEAD = re.compile(r"(?:Exception Group )?Traceback \(most recent call last\):?")
-_FRAME = re.compile(
+_HEAD = lazy(r"(?:Exception Group )?Traceback \(most recent call last\):?")
+_FRAME = lazy(
     r'^(?P<indent>\s*)File "(?P<file>[^"\n]{1,1000})", line (?P<line>\d{1,9})(?:, in (?P<function>.{1,200}))?\s*$'
 )
 _CHAINED = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
 )
-_EXCEPTION = re.compile(r"^(?P<type>[^\W\d][\w.]{0,200})(?:: ?(?P<message>.*)|\s*)$", re.DOTALL)
-_ERROR_NAME = re.compile(
+_EXCEPTION = lazy(r"^(?P<type>[^\W\d][\w.]{0,200})(?:: ?(?P<message>.*)|\s*)$", re.DOTALL)
+_ERROR_NAME = lazy(
     r"(?:Error|Exception|Interrupt|Exit|Iteration|Failure|Timeout|Expired|Broken\w*|Cancelled\w*|Group|Abort\w*|Empty"
     r"|Full|Again|error|timeout|herror|gaierror)$"
 )
@@ -40,14 +41,14 @@ _NO_ERROR_NAMES = frozenset(
 # Words that programs put before any message.
 _BARE_NAMES = frozenset(("Error", "error", "Failure", "Timeout", "Exit", "Aborted", "Abort", "Group", "Full", "Empty"))
 # What ends the message of a finished traceback although it carries no stamp.
-_FOREIGN = re.compile(
+_FOREIGN = lazy(
     r"^\s*(?:\d{1,3}%\||Loading \S+ checkpoint shards|Capturing |Multi-thread loading|\S+: line \d+: "
     r"|\S+:\d+: \w*Warning: |\[[WEIF]\d{3,4} |\[rank\d+\]:\[|\S+:\d+:\d+ \[\d+\] NCCL |Process \d+: "
     r"|Thread (?:\d|0x)|Fatal Python error|usage: |INFO: )"
 )
-_GROUP_BAR = re.compile(r"^\s*(?:[|+] ?)?")
-_GROUP_RULE = re.compile(r"^\s*\+-[-+]*[- ]*(?:\d+|\.\.\.)? ?-*\s*$|^\s*\+-+\s*$")
-_PATH_ROOT = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+|sglang/python)/")
+_GROUP_BAR = lazy(r"^\s*(?:[|+] ?)?")
+_GROUP_RULE = lazy(r"^\s*\+-[-+]*[- ]*(?:\d+|\.\.\.)? ?-*\s*$|^\s*\+-+\s*$")
+_PATH_ROOT = lazy(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+|sglang/python)/")
 
 
 class Kind(Enum):

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tui.frozen import frozen
+from tui.patterns import lazy
 
 FIRST_KNOWN = (0, 4, 6)
 LAST_KNOWN = (0, 5, 23)
 
-_PATTERN = re.compile(
+_PATTERN = lazy(
     r"""^\s*v?
     (?P<release>\d+(?:\.\d+){1,3})
     (?:[-_.]?(?P<stage>a|alpha|b|beta|rc|c|pre)[-_.]?(?P<stage_number>\d*))?

@@ -13,6 +13,7 @@ from typing import Any
 
 from tui.facts import GpuProcess, GpuReading
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.sources.nvml_words import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED
 from tui.sources.proctree import process_title
 
@@ -20,7 +21,7 @@ GIB = 1 << 30
 
 # GPUs that have no memory of their own. Some drivers answer for them with numbers that mean nothing, so the name
 # decides. Grace superchips (GH200, GB200) are not among them: they have HBM and tell it.
-_INTEGRATED = re.compile(r"\b(GB10|Jetson|Tegra|Orin|Xavier|Thor)\b", re.IGNORECASE)
+_INTEGRATED = lazy(r"\b(GB10|Jetson|Tegra|Orin|Xavier|Thor)\b", re.IGNORECASE)
 
 # Between the driver's count and the sum of the processes: contexts and pages that belong to nobody.
 _UNNAMED_GIB = 1.0

@@ -1,11 +1,11 @@
 """Which GPUs a server was given: CUDA_VISIBLE_DEVICES to UUIDs, in the order in which CUDA numbers them. Pure."""
 
-import re
 from collections.abc import Sequence
 
 from tui.facts import GpuReading
+from tui.patterns import lazy
 
-_NUMBER = re.compile(r"[+-]?\d+")
+_NUMBER = lazy(r"[+-]?\d+")
 
 
 def visible_uuids(env_value: str | None, gpus: Sequence[GpuReading]) -> tuple[str, ...] | None:

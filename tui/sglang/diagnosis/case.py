@@ -1,6 +1,5 @@
 """What is known about one life of a server when something goes wrong; recognisers read it, `doctor` fills it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import StrEnum
@@ -8,9 +7,10 @@ from typing import Any
 
 from tui.facts import Evidence, Exited, Problem, Traceback
 from tui.frozen import frozen
+from tui.patterns import lazy
 from tui.sglang.versions import Version
 
-_EXCEPTION = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Failure): ?|^Exception: ")
+_EXCEPTION = lazy(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Failure): ?|^Exception: ")
 
 
 class When(StrEnum):

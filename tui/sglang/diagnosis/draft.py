@@ -1,16 +1,15 @@
 """Draft, target and speculative flags that do not belong together."""
 
-import re
-
 from tui.facts import Verdict
+from tui.patterns import lazy
 from tui.sglang.diagnosis.case import Case, Incident, When
 from tui.sglang.diagnosis.making import LIKELY, Recogniser, verdict
 
-_DRAFT_CODE = re.compile(
+_DRAFT_CODE = lazy(
     r"eagle_worker|draft_worker|standalone_worker|multi_layer_eagle|dflash_worker|_eagle3?\.py|eagle3?_|_nextn\.py"
     r"|_mtp\.py|\bdraft_extend|_draft_|forward_draft|in draft\b|^draft "
 )
-_WORDS = re.compile(
+_WORDS = lazy(
     r"hot_token_id|draft (?:model|vocab)|[Dd]raft.{0,60}(?:vocab|hidden|mismatch|does not match|not compatible)"
     r"|speculative.{0,80}(?:does not support|not supported|must be|mismatch)|eagle_config|set_eagle3_layers_to_capture"
     r"|set_embed_and_head|get_embed_and_head"

@@ -4,24 +4,25 @@ import difflib
 import re
 
 from tui.facts import Fix, Verdict
+from tui.patterns import lazy
 from tui.sglang.catalogue import builtin_catalogue
 from tui.sglang.diagnosis.case import Case, Incident, When
 from tui.sglang.diagnosis.making import LIKELY, Recogniser, count, verdict
 from tui.sglang.flags.renames import RENAMES, Rename
 
-_UNKNOWN = re.compile(r"unrecognized arguments: (.+)")
-_AMBIGUOUS = re.compile(r"ambiguous option: --([\w-]+)(?:=\S*)? could match (.+)")
-_VALUE = re.compile(r"argument (--[\w-]+)(?:/\S+)*: (.+)")
-_REQUIRED = re.compile(r"the following arguments are required: (.+)")
-_CHOICE = re.compile(r"invalid choice: '?([^'\s]+)'? \((?:choose from|maybe you meant) (.+)\)?")
-_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
-_RESOLVING = re.compile(
+_UNKNOWN = lazy(r"unrecognized arguments: (.+)")
+_AMBIGUOUS = lazy(r"ambiguous option: --([\w-]+)(?:=\S*)? could match (.+)")
+_VALUE = lazy(r"argument (--[\w-]+)(?:/\S+)*: (.+)")
+_REQUIRED = lazy(r"the following arguments are required: (.+)")
+_CHOICE = lazy(r"invalid choice: '?([^'\s]+)'? \((?:choose from|maybe you meant) (.+)\)?")
+_KEYWORD = lazy(r"unexpected keyword argument '(\w+)'")
+_RESOLVING = lazy(
     r"server_args\.py|arg_groups/|prepare_server_args|_handle_\w+ |__post_init__|check_server_args"
     r"|server_args_config_parser"
 )
-_OPTION = re.compile(r"--[a-z][\w-]+")
+_OPTION = lazy(r"--[a-z][\w-]+")
 _TYPES = ("ValueError", "AssertionError", "TypeError", "NotImplementedError", "RuntimeError", "KeyError")
-_RANKS = re.compile(
+_RANKS = lazy(
     r"total number of ranks|(?:must be|not|should be) divisible by|tp_size|--tp-size|tensor_parallel"
     r"|tensor parallel size"
 )

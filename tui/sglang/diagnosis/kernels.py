@@ -3,6 +3,7 @@
 import re
 
 from tui.facts import Fix, Verdict
+from tui.patterns import lazy
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, Recogniser, verdict, whole
 
@@ -25,18 +26,18 @@ _REST = {
                    "CUDA_LAUNCH_BLOCKING=1 to see which kernel it is"),
     "model-unsupported": ("This SGLang does not know the model's architecture", "a newer SGLang (and transformers)"),
 }  # fmt: skip
-_HARDWARE = re.compile(r"ECC error|NVRM: Xid")
-_REFUSES = re.compile(
+_HARDWARE = lazy(r"ECC error|NVRM: Xid")
+_REFUSES = lazy(
     r"(?:does not|do not|doesn't|not) support|not supported|unsupported|only supports?"
     r"|requires? .{0,80}(?:support|GPU|AMX|"
     r"compute capability|sm_?\d)",
     re.IGNORECASE,
 )
-_WORDS = re.compile(
+_WORDS = lazy(
     r"requires? SM ?[>=<\d]|not supported in this architecture|NVCC compilation failed|nvcc.{0,40}failed"
     r"|NVIDIA driver on your system is too old|requires? (?:CUDA|a GPU|Hopper|Blackwell|Ampere)",
 )
-_LAYER_CODE = re.compile(r"sglang/srt/layers/|sgl_kernel|flashinfer|deep_gemm|triton/|flash_attn|quantization/")
+_LAYER_CODE = lazy(r"sglang/srt/layers/|sgl_kernel|flashinfer|deep_gemm|triton/|flash_attn|quantization/")
 
 
 def too_new_gpu(incident: Incident, case: Case) -> Verdict | None:

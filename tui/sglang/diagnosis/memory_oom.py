@@ -3,20 +3,21 @@
 import re
 
 from tui.facts import Fix, Problem, Verdict
+from tui.patterns import lazy
 from tui.sglang.diagnosis.case import Case, Incident, When
 from tui.sglang.diagnosis.equation import Equation, equation
 from tui.sglang.diagnosis.fixes import FRACTION, lower_cap, lower_fraction, smaller_chunk, smaller_graphs
 from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, Recogniser, gib, verdict, whole
 
-_DRAFT_FRAMES = re.compile(r"eagle_worker|draft_worker|standalone_worker|multi_layer_eagle|dflash_worker|draft_runner")
-_NCCL_OOM = re.compile(r"[Cc]uda failure (?:\d+ )?'?out of memory")
-_CAPTURE_FRAMES = re.compile(
+_DRAFT_FRAMES = lazy(r"eagle_worker|draft_worker|standalone_worker|multi_layer_eagle|dflash_worker|draft_runner")
+_NCCL_OOM = lazy(r"[Cc]uda failure (?:\d+ )?'?out of memory")
+_CAPTURE_FRAMES = lazy(
     r"cuda_graph_runner|init_(?:device|cuda)_graphs|capture_one|graph_runner|in capture\b|^capture ", re.M
 )
-_POOL_FRAMES = re.compile(r"init_memory_pool|memory_pool\.py|alloc_memory_pool|kv_cache_configurator|_create_buffers")
-_LOAD_FRAMES = re.compile(r"load_model|process_weights_after_loading|model_loader|initialize_model|create_weights")
-_WORKSPACE_FRAMES = re.compile(r"init_attention_backend|attention/\w+backend\.py.*__init__|__init__ \(\S*backend\.py")
-_RUN_FRAMES = re.compile(r"event_loop|forward_batch_generation|run_batch|_forward_raw|forward_extend|forward_decode")
+_POOL_FRAMES = lazy(r"init_memory_pool|memory_pool\.py|alloc_memory_pool|kv_cache_configurator|_create_buffers")
+_LOAD_FRAMES = lazy(r"load_model|process_weights_after_loading|model_loader|initialize_model|create_weights")
+_WORKSPACE_FRAMES = lazy(r"init_attention_backend|attention/\w+backend\.py.*__init__|__init__ \(\S*backend\.py")
+_RUN_FRAMES = lazy(r"event_loop|forward_batch_generation|run_batch|_forward_raw|forward_extend|forward_decode")
 
 
 def gpu_oom(incident: Incident, case: Case) -> Verdict | None:

@@ -3,16 +3,15 @@
 import re
 
 from tui.facts import Fix, Verdict
+from tui.patterns import lazy
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.making import LIKELY, UNKNOWN, Recogniser, verdict
 
 _MISSING = ("model-missing", "model-gated", "model-bad-name", "model-offline")
-_UNREADABLE = re.compile(
+_UNREADABLE = lazy(
     r"PermissionError:? .{0,40}Permission denied: '[^'\n]{0,400}(?:\.json|safetensors|\.bin|\.gguf|model)"
 )
-_PATH = re.compile(
-    r"'(/[^'\n]{1,400})'|'([\w.-]{1,100}/[\w.-]{1,100})'|(?:^|: )([\w./-]{1,200}) is not a local folder", re.M
-)
+_PATH = lazy(r"'(/[^'\n]{1,400})'|'([\w.-]{1,100}/[\w.-]{1,100})'|(?:^|: )([\w./-]{1,200}) is not a local folder", re.M)
 
 
 def missing(incident: Incident, case: Case) -> Verdict | None:

@@ -1,13 +1,12 @@
 """NCCL, Gloo and the rendezvous; told apart from the noise that peers of a dead rank make."""
 
-import re
-
 from tui.facts import Verdict
+from tui.patterns import lazy
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.making import LIKELY, Recogniser, verdict
 
 _CODES = ("nccl-error", "gloo-error", "store-error", "dns-failed", "nccl-timeout", "nccl-warn")
-_PEER = re.compile(
+_PEER = lazy(
     r"onnection (?:was )?(?:closed|reset)|remote process exited|ncclRemoteError|Broken pipe|sendBytes failed|recvBytes"
     r"|recv(?:Value)? failed|Socket closed"
 )

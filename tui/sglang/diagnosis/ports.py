@@ -1,14 +1,13 @@
 """The server's port, or one of its internal ones, is taken."""
 
-import re
-
 from tui.facts import Fix, Verdict
+from tui.patterns import lazy
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.making import LIKELY, Recogniser, verdict, whole
 
-_ADDRESS = re.compile(r"\('[^']{0,80}', (\d{1,5})")
-_PORT = re.compile(r"[Pp]ort\D{0,12}(\d{2,5})\b")
-_ANY = re.compile(r":(\d{4,5})\b")
+_ADDRESS = lazy(r"\('[^']{0,80}', (\d{1,5})")
+_PORT = lazy(r"[Pp]ort\D{0,12}(\d{2,5})\b")
+_ANY = lazy(r":(\d{4,5})\b")
 
 
 def port_in_use(incident: Incident, case: Case) -> Verdict | None:
