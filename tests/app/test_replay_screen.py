@@ -8,7 +8,9 @@ from tui.app.main import SpecdeckApp
 from tui.app.screens.replay import ReplayDashboard, SeekDialog
 from tui.app.screens.runs import RunsScreen
 from tui.app.widgets.footer import Footer
+from tui.app.widgets.knobs import Knobs
 from tui.app.widgets.status_line import StatusLine
+from tui.app.widgets.verdict_card import VerdictCard
 
 HOME = (120, 40)
 
@@ -116,6 +118,41 @@ async def test_a_replay_from_the_history_goes_back_to_it(fake) -> None:
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
         assert app.is_running
+
+
+async def test_a_replay_inside_a_dashboard_that_controls_changes_nothing(fake) -> None:
+    feed = fake.FakeFeed(fake.serving())
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.pause()
+        app.push_screen(ReplayDashboard(feed.history.replay(fake.RUNS[0].name), nested=True))
+        await pilot.pause()
+        played = app.screen
+        knobs = played.query_one(Knobs)
+        knobs.focus()
+        for key in ("plus", "minus", "enter", "d", "u", "ctrl+r", "a", "L", "R", "S", "B", "K", "F", "ctrl+w"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.screen is played, key
+            assert played._pending == {}, key
+        assert "restart" not in played.query_one(Footer).text()
+        assert feed.asked == []
+
+
+async def test_a_recording_of_a_crash_offers_no_fix(fake) -> None:
+    feed = fake.FakeFeed(fake.serving())
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.pause()
+        recorded = fake.FakeFeed(fake.crashed(), read_only=True)
+        recorded.playback = fake.FakePlayback()
+        app.push_screen(ReplayDashboard(recorded, nested=True))
+        await pilot.pause()
+        await pilot.pause()
+        card = app.screen.query_one(VerdictCard).text()
+        assert card
+        assert "apply" not in card
+        assert "apply" not in app.screen.query_one(Footer).text()
 
 
 async def test_a_damaged_run_is_not_played(fake) -> None:

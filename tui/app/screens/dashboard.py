@@ -163,7 +163,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
 
     def _keys(self) -> list[tuple[str, str, str]]:
         """What the footer says: the keys of the moment first."""
-        snapshot, free = self._snapshot, not self._feed.read_only
+        snapshot, free = self._snapshot, not self.read_only
         keys = [("?", "help", "app.help"), ("q", "leave", "app.leave")]
         if snapshot.verdict is not None:
             if free and snapshot.verdict.fixes:
@@ -197,7 +197,12 @@ class Dashboard(Tuning, Steering, Screen[None]):
     # ---- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return not (action in CONTROL and self._feed.read_only)
+        return not (action in CONTROL and self.read_only)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing may be changed here: a recording inside a dashboard that may control is for looking at."""
+        return self._feed.read_only or getattr(self.app, "read_only", False)
 
     def action_back(self) -> None:
         footer = self.query_one(Footer)

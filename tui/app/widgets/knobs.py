@@ -80,7 +80,7 @@ class Knobs(Canvas, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("edit", "step", "search", "default"):
-            return not getattr(self.app, "read_only", False)
+            return not getattr(self.screen, "read_only", False)
         return True
 
     def action_move(self, rows: int) -> None:

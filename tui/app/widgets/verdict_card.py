@@ -48,7 +48,7 @@ class VerdictCard(Canvas):
 
     @property
     def _read_only(self) -> bool:
-        return bool(getattr(self.app, "read_only", False))
+        return bool(getattr(self.screen, "read_only", False))
 
     def lines(self, width: int, height: int) -> list[Line]:
         if self._verdict is None:
