@@ -9,6 +9,7 @@ from tui.app.glyphs import ASCII, UNICODE
 from tui.app.main import SpecdeckApp
 from tui.app.text import width_of
 from tui.app.widgets.plot import SERIES, SPANS, Plot, chart, economy_lines, title
+from tui.snapshot import PlotMark
 
 
 def said(lines) -> str:
@@ -87,3 +88,16 @@ async def test_keys_choose_the_series_and_the_zoom(fake) -> None:
             await pilot.press("z")
             seen.add(plot.text().split("\n")[0].split("  ")[-1].strip())
         assert seen == {"1 min", "10 min", "1 h", "all"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [((599.0,), "exit┊"), ((300.0,), "┊exit"), ((1.0,), "┊exit"), ((500.0, 599.0), "exit┊"), ((596.0, 599.0), "┊")],
+)
+def test_the_name_of_a_mark_at_the_edge_stays_in_sight(fake, seconds: tuple[float, ...], words: str) -> None:
+    now = fake.NOW
+    marks = tuple(PlotMark(at=now - 600.0 + at, text="exit" if at == seconds[-1] else "go") for at in seconds)
+    shot = replace(fake.serving(), marks=marks)
+    axis = "".join(text for text, _ in chart(shot, (now - 600.0, now), (70, 8), UNICODE)[-1])
+    assert words in axis
+    assert len(axis) <= 70

@@ -230,14 +230,17 @@ def _gap(points: list[tuple[float, float]]) -> float | None:
 
 
 def _time_axis(edges: tuple[float, float], columns: int, marks: list[tuple[int, str]], glyphs: Glyphs) -> Line:
-    """Round times; where a mark stands, its name instead."""
+    """Round times; where a mark stands, its name instead, on the side that has room for it."""
     cells = [(" ", "quiet")] * columns
     taken: list[tuple[int, int]] = []
     for position, (column, name) in enumerate(marks):
         end = marks[position + 1][0] if position + 1 < len(marks) else columns
-        words = fit(f"{glyphs.mark}{name}", end - column, "")
-        cells[column : column + len(words)] = [(char, "plain") for char in words]
-        taken.append((column - 1, column + len(words) + 1))
+        before = taken[-1][1] if taken else 0
+        start, words = column, fit(f"{glyphs.mark}{name}", end - column, "")
+        if len(words) <= len(name) <= column - before:
+            start, words = column - len(name), f"{name}{glyphs.mark}"
+        cells[start : start + len(words)] = [(char, "plain") for char in words]
+        taken.append((start - 1, start + len(words) + 1))
     for column, name in clock_ticks(*edges, columns):
         if all(column + len(name) <= start or column >= end for start, end in taken):
             cells[column : column + len(name)] = [(char, "quiet") for char in name]
