@@ -1,6 +1,7 @@
 """The application: themes, keys, the feed, and leaving cleanly. Imported only when a screen is wanted."""
 
 import asyncio
+import gc
 import os
 import sys
 import time
@@ -33,6 +34,7 @@ RATES = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25)
 WATCHDOG_S = 5.0
 # How soon a thread that reads a flood of lines lets the screen go on: Python's 5 ms add up to half-second stalls.
 SWITCH_S = 0.0005
+STANDS_S = 0.5  # after this time nothing of the start is still being made
 HANGUP = 129  # what a shell reports of a process ended by SIGHUP
 TWICE_S = 2.0  # ctrl+c pressed again within this time leaves
 
@@ -89,6 +91,8 @@ class SpecdeckApp(App[int]):
         self.push_screen(self.dashboard)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._follow(), group="feed")
+        if not gc.isenabled():
+            self.set_timer(STANDS_S, stand)
         if not self.is_headless and not self.is_web:
             self.set_interval(WATCHDOG_S, self._leave_if_terminal_gone)
 
@@ -309,9 +313,22 @@ def _great(old: Snapshot, new: Snapshot) -> bool:
     )
 
 
+def prepare() -> None:
+    """Before the app is made: how its threads share the interpreter, and no search for garbage during the start."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.disable()
+
+
+def stand() -> None:
+    """What the start made stays: looked through once more, and never again, which would take a tenth of a second."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 def run(feed: Feed, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:
     """The dashboard until the operator leaves it; the exit code."""
-    sys.setswitchinterval(SWITCH_S)
+    prepare()
     app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse)
     code = app.run(mouse=mouse)
     if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
