@@ -14,8 +14,12 @@ from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
 from rich.console import Console
 from rich.segment import Segment
-from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
+from textual._styles_cache import StylesCache
+from textual.color import BLACK
+from textual.geometry import Region
 from textual.strip import Strip
+from textual.widget import Widget
 
 Cell = tuple[str, str]  # a character (or "" behind a wide one) and its SGR codes
 
@@ -72,6 +76,55 @@ class _Difference(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         system = console._color_system or ColorSystem.TRUECOLOR
         return self._frame.difference((y, x, _cells(segments, system)) for y, x, segments in self._spans)
+
+
+class NarrowCompositor(Compositor):
+    """Asks only those widgets for their lines that are seen where something changed; Textual's asks all."""
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        everything = self.visible_widgets
+        self._visible_widgets = _seen_in(everything, set(self._dirty_regions))
+        try:
+            return super().render_partial_update()
+        finally:
+            self._visible_widgets = everything
+
+
+class PlainLines(StylesCache):
+    """The lines of a widget without border and padding as it draws them, without the steps that are for those."""
+
+    def render_widget(self, widget: Widget, crop: Region) -> list[Strip]:
+        if any(widget.styles.gutter):
+            return super().render_widget(widget, crop)
+        if widget.size.width != self._width:
+            self.clear()
+            self._width = widget.size.width
+        filters = widget.get_line_filters()
+        background = widget.background_colors[1] if filters else BLACK
+        for y in crop.line_range:
+            if y in self._dirty_lines or y not in self._cache:
+                strip = widget.render_line(y)
+                for line_filter in filters:
+                    strip = strip.apply_filter(line_filter, background)
+                self._cache[y] = strip
+        self._dirty_lines.difference_update(crop.line_range)
+        strips = [self._cache[y] for y in crop.line_range]
+        left, right = crop.column_span
+        return strips if (left, right) == (0, self._width) else [strip.crop(left, right) for strip in strips]
+
+
+def _seen_in(widgets: dict[Widget, tuple[Region, Region]], regions: set[Region]) -> dict[Widget, tuple[Region, Region]]:
+    """The widgets, front to back, that show something in these regions: what lies behind others is not among them."""
+    seen: dict[Widget, tuple[Region, Region]] = {}
+    for widget, place in widgets.items():
+        if not regions:
+            break
+        shown = place[0].intersection(place[1])
+        touched = {region for region in regions if shown.overlaps(region)}
+        if touched:
+            seen[widget] = place
+            regions -= {region for region in touched if shown.contains_region(region)}
+    return seen
 
 
 def _spans_of_chops(update: ChopsUpdate) -> list[tuple[int, int, Iterable[Segment]]]:

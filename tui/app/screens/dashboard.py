@@ -10,6 +10,7 @@ from textual.containers import Container, Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui.app.frame import NarrowCompositor
 from tui.app.screens.reader import Reader, bar_lines, plain_lines
 from tui.app.screens.steering import ALIVE, CONTROL, LOOK_AGAIN_S, Steering
 from tui.app.screens.tuning import Tuning
@@ -82,6 +83,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
 
     def __init__(self, feed: Feed) -> None:
         super().__init__()
+        self._compositor = NarrowCompositor()
         self._feed = feed
         self._snapshot = feed.snapshot
         self._log: object = None

@@ -1,5 +1,6 @@
 """A widget that draws lines of styled runs and repaints only the lines that changed."""
 
+from itertools import zip_longest
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -8,6 +9,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.app.frame import PlainLines
 from tui.app.glyphs import UNICODE, Glyphs
 from tui.app.text import fit, width_of
 
@@ -52,6 +54,7 @@ class Canvas(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self._styles_cache = PlainLines()
         self._lines: list[Line] = []
         self._styles: dict[str, Style] = {}
 
@@ -69,9 +72,9 @@ class Canvas(Widget):
         size = self.size
         new = self.lines(size.width, size.height) if size.width else []
         old, self._lines = self._lines, new
-        for y in range(max(len(old), len(new))):
-            if y >= len(old) or y >= len(new) or old[y] != new[y]:
-                self.refresh(Region(0, y, size.width, 1))
+        changed = [y for y, (was, now) in enumerate(zip_longest(old, new)) if was != now]
+        for first, last in stretches(changed):
+            self.refresh(Region(0, first, size.width, last + 1 - first))
 
     def on_resize(self) -> None:
         self._lines = []
@@ -113,6 +116,17 @@ class Canvas(Widget):
                 style += Style(dim=True)
             self._styles[name] = style
         return style
+
+
+def stretches(rows: list[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as (first, last) of those that follow one another."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and found[-1][1] == row - 1:
+            found[-1] = (found[-1][0], row)
+        else:
+            found.append((row, row))
+    return found
 
 
 def length(line: Line) -> int:

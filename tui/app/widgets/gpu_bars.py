@@ -49,9 +49,10 @@ class GpuBars(Canvas, can_focus=True):
 
     def show(self, snapshot: Snapshot, most_rows: int) -> None:
         """Draw the bars of this snapshot in at most `most_rows` rows."""
-        self._bars = in_order(snapshot.gpus)
-        self._empty = _empty_words(snapshot)
-        self._most_rows = max(1, most_rows)
+        news = (in_order(snapshot.gpus), _empty_words(snapshot), max(1, most_rows))
+        if news == (self._bars, self._empty, self._most_rows):
+            return
+        self._bars, self._empty, self._most_rows = news
         self._cursor = max(0, min(self._cursor, len(self._bars) - 1))
         self._fit_height()
         self.redraw()

@@ -56,7 +56,9 @@ class Knobs(Canvas, can_focus=True):
 
     def show(self, snapshot: Snapshot, pending: Mapping[str, object]) -> None:
         """Draw the knobs in force and the pending changes."""
-        self._knobs, self._pending = snapshot.knobs, pending
+        if (snapshot.knobs, pending) == (self._knobs, self._pending) and self._lines:
+            return
+        self._knobs, self._pending = snapshot.knobs, dict(pending)
         chosen = self.selected
         names = [knob.name for knob in self._knobs]
         names += [name for name in pending if name not in names]

@@ -25,13 +25,13 @@ class Legend(Canvas):
     def __init__(self) -> None:
         super().__init__(id="legend")
         self._bar: GpuBar | None = None
-        self._snapshot: Snapshot | None = None
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the numbers of this snapshot's tightest GPU."""
-        self._snapshot = snapshot
-        self._bar = tightest(snapshot.gpus)
-        self.redraw()
+        bar = tightest(snapshot.gpus)
+        if bar != self._bar or not self._lines:
+            self._bar = bar
+            self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
         return [legend(self._bar, width, self.glyphs)]

@@ -15,6 +15,7 @@ from tui.snapshot import Phase, PlotMark, Point, Snapshot, State
 LABELS = 6  # columns of the y axis
 ACCEPT_FROM = 9  # rows from which the accept length gets its own lane
 ACCEPT_ROWS = 3
+DOTS = 2  # columns of dots in a character of braille
 
 
 @frozen(kw_only=False)
@@ -55,7 +56,7 @@ SERIES = (
 
 
 class Plot(Canvas):
-    """Built again only when its data, size or span changed."""
+    """Built again only when there is something for another column of it, or its size, span or series changed."""
 
     def __init__(self) -> None:
         super().__init__(id="plot")
@@ -90,15 +91,21 @@ class Plot(Canvas):
         head = title(snapshot, name, width, series)
         worth = economy_lines(snapshot, width, height)
         points = snapshot.points
-        newest = points[-1] if points else None
         edges = window(snapshot.at, span) if span else window_of_all(points[0].at if points else None, snapshot.at)
         baseline = None if snapshot.baseline_tok_s is None else round(snapshot.baseline_tok_s, 1)
         rows = height - 1 - len(worth)
-        key = (width, rows, edges, series, len(points), newest, snapshot.marks, baseline, self.glyphs.plot_marker)
+        ends = (points[0].at, column_of(points[-1].at, edges, width)) if points else snapshot.state
+        key = (width, rows, edges, series, ends, snapshot.marks, baseline, self.glyphs.plot_marker)
         if key != self._key:
             self._key = key
             self._built = chart(snapshot, edges, (width, rows), self.glyphs, series)
         return [head, *self._built, *worth]
+
+
+def column_of(at: float, edges: tuple[float, float], width: int) -> int:
+    """Which column of dots a time is drawn in: two times in one are one dot, or a stroke up and down."""
+    left, right = edges
+    return int((at - left) / (right - left) * (width - LABELS - 1) * DOTS)
 
 
 def economy_lines(snapshot: Snapshot, width: int, height: int) -> list[Line]:
