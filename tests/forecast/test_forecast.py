@@ -110,6 +110,15 @@ def test_the_tightest_gpu_decides():
     assert found.segments == found.gpus[2].segments
 
 
+def test_on_a_host_what_was_learned_keeps_an_interval():
+    host = Machine(gpus=(Gpu(index=0, kind="host", total_mib=24_000, free_gib_now=20.0),), device="cpu")
+    guessed = plain("0.5.23", machine=host, mem_fraction_static=0.5).free_before
+    known = plain("0.5.23", machine=host, mem_fraction_static=0.5, learned=Learned(overhead_gib=1.5)).free_before
+    assert (guessed.source, known.source) == (Source.ESTIMATED, Source.LEARNED)
+    assert known.gib == 18.5
+    assert guessed.low_gib < known.low_gib < known.gib < known.high_gib < guessed.high_gib
+
+
 def test_a_gpu_far_below_the_others_is_refused_as_sglang_does():
     cards = tuple(replace(gpu, free_gib_now=80.0 if gpu.index == 3 else 94.0) for gpu in gpus())
     found = run(machine=Machine(gpus=cards), mem_fraction_static=0.85)

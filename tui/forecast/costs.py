@@ -24,6 +24,7 @@ _DEFAULT_PREFILL_TOKENS = 16384
 _CONTEXT = ((4, (1.4, 0.8, 2.4)), (2, (0.8, 0.4, 1.4)), (1, (0.45, 0.25, 0.9)))
 _DRIVER_SHARE = (0.006, 0.002, 0.013)  # of the card: what the driver keeps and never calls free
 _HOST_PROCESSES = (1.2, 0.5, 2.5)
+_HOST_DIFFERS_GIB = 0.5  # between two starts: other programs share a host's memory
 CPU_GRAPH_MAX_BS = 32
 # Draft weights per rank when nobody says: SGLang reserves 2 GiB for EAGLE heads and 6 GiB for a whole model.
 _DRAFT_GUESS = {"STANDALONE": (4.0, 0.1, 8.0)}
@@ -59,6 +60,10 @@ def free_before(machine: Machine, gpu: Gpu | None, ranks: int, past: Learned) ->
         return UNKNOWN
     if past.overhead_gib is not None:
         taken = learned(past.overhead_gib, "context and communication of earlier runs on this host")
+        if machine.device == "cpu":
+            own, differs = past.overhead_gib, _HOST_DIFFERS_GIB
+            why = "the server's own processes in earlier runs on this host"
+            taken = replace(taken, why=why, low_gib=max(0.0, own - differs), high_gib=own + differs)
     elif machine.device == "cpu":
         taken = estimated(*_HOST_PROCESSES, "the server's own processes")
     else:
