@@ -1,10 +1,16 @@
 """The dashboard under a pilot: what keys do, and what is asked of the feed."""
 
+import importlib
+import pkgutil
 from dataclasses import replace
 
 import pytest
 from textual.binding import Binding
+from textual.command import CommandInput, CommandList
+from textual.dom import DOMNode
 
+import tui.app
+from tui.app.keys import groups, owners
 from tui.app.main import SpecdeckApp
 from tui.app.screens.dashboard import Dashboard
 from tui.app.screens.dialog import Dialog, LaunchDialog, RestartDialog, StopDialog
@@ -388,12 +394,13 @@ async def test_another_run_forgets_what_was_pending(fake) -> None:
 
 async def test_help_holds_every_binding_once_and_narrows(fake) -> None:
     app = SpecdeckApp(fake.FakeFeed(fake.serving()))
-    async with app.run_test(size=(120, 200)) as pilot:
+    async with app.run_test(size=(120, 400)) as pilot:
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         body = app.screen.query_one("#reader-body").text()
-        for owner in app._owners():
-            for binding in owner.BINDINGS:
+        for group in groups():
+            assert group.title in body
+            for binding in group.bindings:
                 assert binding.description in body
         await pilot.press("slash")
         await pilot.pause()
@@ -403,31 +410,84 @@ async def test_help_holds_every_binding_once_and_narrows(fake) -> None:
         assert "Search the log" not in body
 
 
-async def test_every_binding_has_an_id_of_its_own_and_words(fake) -> None:
-    app = SpecdeckApp(fake.FakeFeed(fake.serving()))
-    async with app.run_test(size=HOME):
-        seen: set[str] = set()
-        for owner in app._owners():
-            for binding in owner.BINDINGS:
-                assert isinstance(binding, Binding)
-                assert binding.id
-                assert binding.description
-                assert binding.id not in seen
-                seen.add(binding.id)
+def test_every_binding_has_an_id_of_its_own_and_words() -> None:
+    seen: set[str] = set()
+    for owner in owners():
+        for binding in owner.__dict__["BINDINGS"]:
+            assert isinstance(binding, Binding)
+            assert binding.id
+            assert binding.description
+            assert binding.id not in seen
+            seen.add(binding.id)
 
 
-async def test_every_action_is_in_the_palette(fake) -> None:
+def test_no_screen_and_no_part_of_one_is_missing_in_the_help() -> None:
+    for module in pkgutil.walk_packages(tui.app.__path__, "tui.app."):
+        importlib.import_module(module.name)
+    found, classes = set(), [DOMNode]
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
+        if cls.__module__.startswith("tui.") and cls.__dict__.get("BINDINGS"):
+            found.add(cls)
+    assert found == set(owners())
+
+
+async def choose(pilot, typed: str, words: str) -> None:
+    """Type into the palette and take what it finds first."""
+    await pilot.press("ctrl+p", *typed)
+    palette, found = pilot.app.screen, pilot.app.screen.query_one(CommandList)
+    for _ in range(500):
+        await pilot.pause(0.02)
+        if found.option_count and words in str(found.get_option_at_index(0).prompt):
+            break
+    await pilot.press("down", "enter") if found.highlighted is None else await pilot.press("enter")
+    for _ in range(500):
+        await pilot.pause(0.02)
+        if pilot.app.screen is not palette and pilot.app.screen not in pilot.app.screen_stack[:-1]:
+            break
+
+
+async def test_the_palette_offers_what_the_screen_below_it_can_do_and_does_it(fake) -> None:
     app = SpecdeckApp(fake.FakeFeed(fake.serving()))
     async with app.run_test(size=HOME) as pilot:
-        titles = {command.title for command in app.get_system_commands(app.screen)}
-        assert {binding.description for binding in type(app.dashboard).BINDINGS} <= titles
+        await to_knob(pilot, "tp-size")
+        offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
+        assert {binding.description for binding in Dashboard.BINDINGS} - set(offered) == {"All commands"}
+        assert {binding.description for binding in Knobs.BINDINGS} <= set(offered)
+        assert offered["Stop the server"] == "S"
+        assert offered["Next knob"] == "down j" or offered["Next knob"] == "↓ j"
+        await pilot.press("H")
+        await pilot.pause()
+        offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
+        assert offered["Delete the run"] == "D"
+        assert "Stop the server" not in offered
+        await choose(pilot, "write a note", "Write a note")
+        await pilot.pause()
+        assert type(app.screen).__name__ == "NoteEditor"
+
+
+async def test_the_palette_opens_by_two_keys_and_finds_a_command_by_its_key(fake) -> None:
+    app = SpecdeckApp(fake.FakeFeed(fake.serving()))
+    async with app.run_test(size=HOME) as pilot:
         await pilot.press("colon")
         await pilot.pause()
         assert type(app.screen).__name__ == "CommandPalette"
         await pilot.press("escape")
-        await pilot.press("ctrl+p")
+        await choose(pilot, "S", "Stop the server")
         await pilot.pause()
-        assert type(app.screen).__name__ == "CommandPalette"
+        assert isinstance(app.screen, StopDialog)
+
+
+async def test_f1_explains_the_keys_of_the_screen_one_is_on_before_all_others(fake) -> None:
+    app = SpecdeckApp(fake.FakeFeed(fake.serving()))
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.press("S", "f1")
+        assert isinstance(app.screen, HelpScreen)
+        body = app.screen.query_one("#reader-body").text()
+        assert body.index("Do it") < body.index("Launch a profile")
+        await pilot.press("f1", "escape")
+        assert isinstance(app.screen, StopDialog)
 
 
 async def test_where_each_gib_comes_from(fake) -> None:

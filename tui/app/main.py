@@ -6,26 +6,22 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette, Provider
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from tui.app import clipboard, keymap, terminal, themes
+from tui.app import clipboard, keymap, keys, terminal, themes
 from tui.app.dump import screen_text
 from tui.app.frame import Frame
 from tui.app.glyphs import glyphs
 from tui.app.screens.dashboard import CONTROL, Dashboard
-from tui.app.screens.dialog import Dialog
-from tui.app.screens.knob_editor import KnobEditor
-from tui.app.screens.reader import Entry, HelpScreen, Reader
-from tui.app.screens.replay import ReplayDashboard, SeekDialog
-from tui.app.screens.runs import NoteEditor, RunsScreen
-from tui.app.widgets.gpu_bars import GpuBars
-from tui.app.widgets.knobs import Knobs
-from tui.app.widgets.runs_table import RunsTable
+from tui.app.screens.reader import Entry, HelpScreen
+from tui.app.screens.replay import ReplayDashboard
 from tui.port import Feed
 from tui.snapshot import Snapshot
 
@@ -39,8 +35,14 @@ HANGUP = 129  # what a shell reports of a process ended by SIGHUP
 TWICE_S = 2.0  # ctrl+c pressed again within this time leaves
 
 
-class SpecdeckApp(App[int]):
-    """One feed on one screen."""
+def _actions() -> type[Provider]:
+    from tui.app.palette import Actions
+
+    return Actions
+
+
+class SpecdeckApp(App[int], inherit_bindings=False):
+    """One feed on one screen. Textual's ctrl+q is not taken over: after a ctrl+s it means something else to a hand."""
 
     CSS_PATH = "specdeck.tcss"
     TITLE = "specdeck"
@@ -48,8 +50,12 @@ class SpecdeckApp(App[int]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-home"), (150, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+    COMMANDS: ClassVar[set[Any]] = {_actions}
+    BINDING_GROUP_TITLE = "On every screen"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "hint_leave", "Leave", id="app.interrupt", show=False, priority=False)
+        Binding("f1", "help", "Keys and words", id="app.keys", show=False, priority=True),
+        Binding("ctrl+p", "command_palette", "All commands", id="app.commands", show=False, priority=True),
+        Binding("ctrl+c", "hint_leave", "Leave when pressed twice", id="app.interrupt", show=False),
     ]
 
     def __init__(
@@ -174,6 +180,8 @@ class SpecdeckApp(App[int]):
         self.action_hint_leave()
 
     def action_help(self) -> None:
+        if isinstance(self.screen, (HelpScreen, CommandPalette)):
+            return
         path = keymap.config_folder(self._environ) / "keymap.toml"
         self.push_screen(HelpScreen(self.key_entries(), str(path)))
 
@@ -241,65 +249,38 @@ class SpecdeckApp(App[int]):
     # ---- keys and commands
 
     def key_entries(self) -> list[Entry]:
-        """(group, keys, words) of every binding that can be used, from the bindings themselves."""
-        entries: list[Entry] = []
-        for owner in self._owners():
-            group = getattr(owner, "BINDING_GROUP_TITLE", "") or owner.__name__
-            entries += [
-                (group, self._keys_of(binding), binding.description)
-                for binding in owner.BINDINGS
-                if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL)
-            ]
-        return entries
+        """(group, keys, words) of every binding that can be used, those of the screen as it is first."""
+        near = [type(node) for node in (self.screen, self.focused) if node is not None]
+        return [
+            (
+                group.title,
+                keys.shown(self, self._keymap.get(binding.id or "", binding.key).split(",")),
+                binding.description,
+            )
+            for group in keys.groups(near)
+            for binding in group.bindings
+            if not (self.read_only and binding.action in CONTROL)
+        ]
 
     def binding_ids(self) -> list[str]:
         """Ids that a keymap may name."""
-        owners = [*self._owners(), type(self)]
-        return [
-            binding.id for owner in owners for binding in owner.BINDINGS if isinstance(binding, Binding) and binding.id
-        ]
-
-    def _owners(self) -> list[Any]:
-        from tui.app.screens.dialog import LaunchDialog
-        from tui.app.screens.flag_search import FlagSearch
-        from tui.app.screens.save_profile import SaveProfile
-        from tui.app.screens.servers import ServersScreen
-
-        owners: list[Any] = [Dashboard, GpuBars, Knobs, Dialog, LaunchDialog, KnobEditor, FlagSearch, SaveProfile]
-        owners += [ServersScreen, Reader, HelpScreen]
-        owners += [RunsScreen, RunsTable, NoteEditor, ReplayDashboard, SeekDialog]
-        pane = self.dashboard.query("#log-pane") if hasattr(self, "dashboard") else None
-        if pane and type(pane.first()).__name__ == "LogPane":
-            owners.insert(1, type(pane.first()))
-        return owners
-
-    def _keys_of(self, binding: Binding) -> str:
-        keys = self._keymap.get(binding.id or "", binding.key)
-        return " ".join(self.get_key_display(Binding(key, "", "")) for key in keys.split(","))
+        return [binding.id for group in keys.groups() for binding in group.bindings if binding.id]
 
     def _load_keymap(self) -> None:
         path = keymap.config_folder(self._environ) / "keymap.toml"
+        if not path.exists():
+            return
         try:
-            mine = keymap.load(path, self.binding_ids())
+            self.set_keymap(keymap.load(path, self.binding_ids()))
         except keymap.KeymapError as error:
             problem = str(error)
             self.call_after_refresh(lambda: self.notify(problem, severity="error", timeout=20))
-            return
-        if mine:
-            self.set_keymap(mine)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        owners = [ReplayDashboard, Dashboard] if self._feed.playback is not None else [Dashboard]
-        for binding in (binding for owner in owners for binding in owner.BINDINGS):
-            if isinstance(binding, Binding) and not (self.read_only and binding.action in CONTROL):
-                yield SystemCommand(binding.description, self._keys_of(binding), self._runner(binding.action))
-        yield SystemCommand("Theme", "Choose the colours", self.action_change_theme)
-
-    def _runner(self, action: str) -> Any:
-        async def run() -> None:
-            await self.dashboard.run_action(action)
-
-        return run
+        for command in keys.commands(self, screen):
+            run = partial(self.run_action, command.action, command.node)
+            yield SystemCommand(command.words, command.keys, run)
+        yield SystemCommand("Choose the colours", "", self.action_change_theme)
 
 
 def _great(old: Snapshot, new: Snapshot) -> bool:

@@ -52,7 +52,7 @@ class RunsScreen(Screen[None]):
         Binding("D", "delete", "Delete the run", id="runs.delete"),
         Binding("u", "reload", "Read the runs again", id="runs.reload"),
         Binding("y", "app.copy", "Copy the run's name", id="runs.copy"),
-        Binding("question_mark,f1", "app.help", "Keys and words", id="runs.help", key_display="?"),
+        Binding("question_mark", "app.help", "Keys and words", id="runs.help", key_display="?"),
     ]
 
     def __init__(self, history: History, read_only: bool = False) -> None:
