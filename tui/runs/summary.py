@@ -78,6 +78,9 @@ class Summary:
         return {row.speed.batch: row.speed for row in self.speeds}
 
 
+_NAMES = tuple(field.name for field in fields(Summary))
+
+
 def to_json(summary: Summary) -> dict[str, Any]:
     """The object of summary.json."""
     return {"version": VERSION, **asdict(summary)}
@@ -85,7 +88,7 @@ def to_json(summary: Summary) -> dict[str, Any]:
 
 def summary_from(data: Mapping[str, Any]) -> Summary:
     """The summary of a JSON object; keys that are not known are left out. Raises ValueError, KeyError or TypeError."""
-    found = {f.name: data[f.name] for f in fields(Summary) if f.name in data}
+    found = {name: data[name] for name in _NAMES if name in data}
     found["speeds"] = tuple(_row(row) for row in data.get("speeds", ()))
     found["benches"] = tuple(result for row in data.get("benches", ()) if (result := from_json(row)) is not None)
     machine = dict(data.get("machine") or {})
