@@ -1,5 +1,6 @@
 """The log pane on a real file and a real index, driven by keys."""
 
+import asyncio
 import os
 from dataclasses import replace
 
@@ -66,6 +67,8 @@ class Screen:
         await self.pilot.pause()
 
     async def tick(self) -> None:
+        """A look after so long a rest that what is new is drawn at once."""
+        self.pane._drew_new_at = -1e9
         self.pane._tick()
         await self.settle()
 
@@ -525,3 +528,17 @@ async def test_the_screen_is_left_while_a_search_is_under_way(open_screen, log) 
         screen.pilot.app.screen.query_one("Input").value = "/(x+x+)+y/"
         await screen.pilot.press("enter", "q")
     assert screen.pane._work._search_stop.is_set()
+
+
+async def test_nothing_is_news_until_the_log_grows_and_then_it_is_seen_without_being_told(open_screen, log) -> None:
+    log.write(*numbered(1, 30))
+    async with open_screen() as screen:
+        await screen.tick()
+        assert not screen.pane._has_news()
+        drawn = asyncio.Event()
+        redraw = screen.pane.redraw
+        screen.pane.redraw = lambda: (redraw(), drawn.set() if screen.rows[-1:] == [" news"] else None)
+        log.write("news")
+        await asyncio.wait_for(drawn.wait(), 30)
+        await screen.settle()
+        assert not screen.pane._has_news()

@@ -1,5 +1,6 @@
 """What the log pane shows: its window of the log, its title, and when they are drawn again."""
 
+import asyncio
 import time
 from collections import deque
 
@@ -49,6 +50,7 @@ class LogPaneView(Canvas, can_focus=True):
         self._window = Window(lambda entry: height_of(entry, self._look()) if self._wrap else 1)
         self._placed: list[Placed] = []
         self._shown_lines = 0
+        self._next_look: asyncio.TimerHandle | None = None
         self._work = LogWork(self)  # type: ignore[arg-type]  # a widget's run_worker is generic
 
     def show_log(self, log: LogView | None) -> None:
@@ -65,10 +67,27 @@ class LogPaneView(Canvas, can_focus=True):
         self.redraw()
 
     def on_mount(self) -> None:
-        self.set_interval(TICK_S, self._tick)
+        self._look_out()
 
     def on_unmount(self) -> None:
         self._work.stop()
+        if self._next_look is not None:
+            self._next_look.cancel()
+
+    def _look_out(self) -> None:
+        """Ten times a second, for as long as there is nothing new without any of Textual's machinery."""
+        self._next_look = asyncio.get_running_loop().call_later(TICK_S, self._look_out)
+        if self._has_news():
+            self.call_later(self._tick)
+
+    def _has_news(self) -> bool:
+        log, index, document = self._log, self._index, self._document
+        if log is None or index is None or log.index is not index:
+            return log is not None and log.index is not index
+        if not isinstance(document, LineDocument) or document.passed is not None:
+            return True
+        scanned = index.scanned
+        return scanned != self._came[0] or (self._following and (self._held_back or scanned != self._seen[0]))
 
     def _adopt(self, index: LineIndex | None) -> None:
         self._work.stop()
