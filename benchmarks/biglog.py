@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.flood import watched
+from benchmarks.flood import STALL_S, watched
 from benchmarks.peers import system
 from benchmarks.pty_meter import answer, end, start, wait_for
 from benchmarks.scene import Scene, log_line
@@ -39,8 +39,10 @@ def rows(scene: Scene, quick: bool) -> Iterator[Row]:
     yield Row(f"{name}: end on the screen after the first frame", seen, "s", 0.3, peers)
     lines = int(subprocess.run(["wc", "-l", str(log)], capture_output=True, text=True, check=True).stdout.split()[0])
     whole = watched(scene, log, lines, lambda: None)
-    stall = f"longest stall of the screen meanwhile {whole['longest_s'] * 1000:.0f} ms"
-    yield Row(f"{name}: whole file indexed", whole["seconds"], "s", 8.0, note=stall)
+    folded = f"from the start of the program; folded after {whole['seconds']:.1f} s"
+    yield Row(f"{name}: whole file indexed", whole["indexed_s"], "s", 8.0, note=folded)
+    late = f"99.9 % of the loop's rounds are late by less than {whole['p999_s'] * 1000:.0f} ms"
+    yield Row(f"{name}: longest stall meanwhile", whole["longest_s"] * 1000, "ms", STALL_S * 1000, note=late)
     grep = command_s(["grep", "-c", "ERROR", str(log)], environ, 3)
     doctor = command_s([*scene.specdeck, "doctor", str(log)], environ, 3)
     yield Row(f"{name}: doctor", doctor / grep, "x grep -c", 3.0, note=f"{doctor:.2f} s, grep -c {grep:.2f} s")

@@ -1,26 +1,57 @@
-"""The real app on a log, with a stop-watch on its event loop: `python -m benchmarks.watched_app LOG OUT LINES`.
+"""The real app on a log, with a stop-watch on its event loop.
 
-Writes JSON to OUT when the log has LINES lines (or after 150 s) and leaves: the longest time in which the loop did not
-come round, when the index was complete, and how many lines it holds.
+`python -m benchmarks.watched_app LOG OUT LINES NUMBERED` leaves when the log has LINES lines (or after 150 s) and puts
+JSON into OUT: the longest time in which the loop did not come round once the first screen stood, when the index and the
+fold were complete, how many lines each of them counts, and of the lines with the numbers below NUMBERED
+(`flood.numbered`) how many the reader and the pane's index do not hold exactly once and in order.
 """
 
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from tui.app import main
 from tui.app.main import SpecdeckApp
+from tui.feed import logtask
 from tui.feed.live import LiveFeed
 from tui.feed.place import RealPlace
 from tui.feed.targets import of_log
 from tui.runs.store import RunStore
+from tui.sources.logfile import LogChunk, LogFollower
 
 STEP_S = 0.005
 LIMIT_S = 150.0
+SETTLED_S = 1.5  # after the first lines: the screen stands
+NUMBER = re.compile(rb"#token: 1(\d{8}),")
+
+
+def age_s() -> float:
+    """Seconds since this process began."""
+    began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+
+
+def once(data: bytes, lines: int) -> int:
+    """How many of the numbers 0 .. lines-1 are not there exactly once and in order."""
+    found = [int(number) for number in NUMBER.findall(data)]
+    return 0 if found == list(range(lines)) else max(1, len(set(range(lines)).symmetric_difference(found)))
+
+
+class Listening(LogFollower):
+    """Keeps what it gave, for a count by the lines' own numbers afterwards."""
+
+    given: ClassVar[list[bytes]] = []
+
+    def poll(self, slice_bytes: int | None = None) -> LogChunk:
+        chunk = super().poll(slice_bytes)
+        self.given.extend(part.encode() + b"\n" if isinstance(part, str) else part for part in chunk.parts)
+        return chunk
 
 
 class WatchedApp(SpecdeckApp):
@@ -32,17 +63,23 @@ class WatchedApp(SpecdeckApp):
         self.run_worker(self.stop_watch(), group="watch")
 
     async def stop_watch(self) -> None:
-        lines, began = int(sys.argv[3]), time.monotonic()
-        while not self.line_count():  # noqa: ASYNC110 - it is the loop itself that is watched
+        lines, numbered, began = int(sys.argv[3]), int(sys.argv[4]), time.monotonic() - age_s()
+        while not self.line_count() or not self._drawn_at:  # noqa: ASYNC110 - it is the loop itself that is watched
             await asyncio.sleep(STEP_S)
-        os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
+        settled = time.monotonic() + SETTLED_S
         steps: list[float] = []
-        last, calm = time.monotonic(), 0.0
+        last, calm, indexed, ready = time.monotonic(), 0.0, None, False
         while last - began < LIMIT_S and calm <= 1.0:
             await asyncio.sleep(STEP_S)
             now = time.monotonic()
-            steps.append(now - last - STEP_S)
-            calm = calm + now - last if self.seen_all(lines) else 0.0
+            if now > settled:
+                steps.append(now - last - STEP_S)
+                if not ready:
+                    ready = True
+                    os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
+            if indexed is None and self.line_count() >= lines:
+                indexed = now - began
+            calm = calm + now - last if ready and self.seen_all(lines) else 0.0
             last = now
         steps.sort()
         found = {
@@ -50,8 +87,12 @@ class WatchedApp(SpecdeckApp):
             "p999_s": steps[int(len(steps) * 0.999) - 1],
             "lines": self.line_count(),
             "folded_lines": self._feed.snapshot.log_lines,
+            "indexed_s": indexed,
             "seconds": last - began - calm,
         }
+        if numbered:
+            found["read_wrong"] = once(b"".join(Listening.given), numbered)
+            found["indexed_wrong"] = once("\n".join(self._feed.log.index.read(0, lines)).encode(), numbered)
         self.report(json.dumps(found))
 
     def report(self, found: str) -> None:
@@ -70,6 +111,8 @@ class WatchedApp(SpecdeckApp):
 
 
 if __name__ == "__main__":
-    sys.setswitchinterval(main.SWITCH_S)
+    main.prepare()
+    if int(sys.argv[4]):
+        logtask.LogFollower = Listening
     store = RunStore(Path(tempfile.mkdtemp()))
     WatchedApp(LiveFeed(RealPlace(), store, of_log(Path(sys.argv[1])))).run()
