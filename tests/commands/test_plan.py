@@ -8,6 +8,10 @@ import jsonschema
 import pytest
 
 from tui.cli import main
+from tui.files import write_json
+from tui.runs.store import RunStore
+from tui.runs.summary import Summary, to_json
+from tui.server.profiles import load
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "tests/schemas/plan.schema.json").read_text())
@@ -202,3 +206,25 @@ def test_it_never_loads_the_screen_or_the_driver(capsys, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)  # importing it now fails
     assert main(["plan", *STORY, "--sglang-version", "0.5.9"]) == 1
     capsys.readouterr()
+
+
+def test_what_earlier_launches_measured_counts_for_the_same_model_on_this_machine(plan, monkeypatch, tmp_path):
+    monkeypatch.setenv("SPECDECK_STATE_DIR", str(tmp_path))
+    tiny, version = ROOT / "profiles/tiny-plain.toml", ["--sglang-version", "0.5.23"]
+    folder = RunStore(tmp_path).folder / "2026-11-29T12-00-00_tiny-plain"
+    folder.mkdir(parents=True)
+    seen = Summary(
+        run=folder.name, sglang_version="0.5.23", knobs=load(tiny).knobs, ready_s=20.0, overhead_gib=1.5,
+        memory_gib={"base": 0.36},
+    )  # fmt: skip
+
+    def sources(*more):
+        _, answer = plan(str(tiny), "--kv-bytes-per-token", "16384", *version, *set_to(0.5), *more)
+        return answer["segments"]["base"]["source"], answer["segments"]["base"]["gib"]
+
+    assert sources()[0] != "learned"
+    write_json(folder / "summary.json", to_json(seen))
+    assert sources() == ("learned", 0.36)
+    assert sources("--set", "quantization=fp8")[0] != "learned"
+    assert sources("--gpus", "1x24GiB")[0] != "learned"
+    assert sources("--base-gib", "0.4") == ("measured", 0.4)

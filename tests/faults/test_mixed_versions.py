@@ -35,8 +35,8 @@ def test_neither_version_speaks_for_the_other(store: RunStore) -> None:
     summaries = {summary.sglang_version: summary for run in runs if (summary := ensure(run)) is not None}
     assert set(summaries) == set(VERSIONS)
     for version, summary in summaries.items():
-        assert learned(store, summary.knobs, version) is not None
-    assert learned(store, runs[0].knobs, "0.5.23") is None
+        assert learned(store, summary.knobs, version, rehearsal=True) is not None
+    assert learned(store, runs[0].knobs, "0.5.23", rehearsal=True) is None
     assert {row.summary.sglang_version for row in listing.rows(store) if row.summary is not None} == set(VERSIONS)
 
 

@@ -138,14 +138,16 @@ async def test_the_summary_of_a_run(seen: tuple[Run, list[Fact]], store: RunStor
     assert slow <= summary.speeds[0].speed.tok_s <= fast
     assert summaries.make(run) == summary
 
-    learned = summaries.learned(store, run.knobs, summary.sglang_version)
+    learned = summaries.learned(store, run.knobs, summary.sglang_version, rehearsal=True)
     assert learned is not None
     assert learned.base_gib == summary.memory_gib["base"]
     assert learned.graphs_gib[(128, None)] == pytest.approx(summary.memory_gib["graphs_base"])
     assert learned.overhead_gib is not None
     assert 0 < learned.overhead_gib < 5
-    assert summaries.learned(store, {**run.knobs, "tp-size": 4}, summary.sglang_version) is None
-    assert summaries.learned(store, run.knobs, "0.5.1") is None
+    assert summaries.learned(store, {**run.knobs, "tp-size": 4}, summary.sglang_version, rehearsal=True) is None
+    assert summaries.learned(store, run.knobs, "0.5.1", rehearsal=True) is None
+    # What was made up teaches nothing about a real machine.
+    assert summaries.learned(store, run.knobs, summary.sglang_version) is None
     expected = summaries.expectation(store, run.profile, at=5.0)
     assert expected is not None
     assert (expected.run, expected.total_s, expected.at) == (run.name, summary.ready_s, 5.0)

@@ -26,14 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.plan_inputs import PlanError, gather
+    from tui.commands.plan_inputs import PlanError, gather, past_runs
     from tui.forecast.contract import to_json
     from tui.forecast.predict import forecast
     from tui.forecast.text import lines_of
 
     inputs = gather(options)
     try:
-        found = forecast(inputs.version, inputs.machine, inputs.model, inputs.knobs)
+        past = past_runs(options, inputs)
+        found = forecast(inputs.version, inputs.machine, inputs.model, inputs.knobs, past)
     except ValueError as error:
         raise PlanError(str(error)) from None
     if options.json:

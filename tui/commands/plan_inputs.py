@@ -15,7 +15,7 @@ from tui.errors import SpecdeckError
 from tui.feed.place import RealPlace
 from tui.feed.planning import local_model, machine_of
 from tui.forecast.amounts import measured
-from tui.forecast.machine import Gpu, Machine
+from tui.forecast.machine import NOTHING_LEARNED, Gpu, Learned, Machine
 from tui.forecast.model import ModelFacts
 from tui.frozen import frozen
 from tui.patterns import lazy
@@ -83,6 +83,16 @@ def gather(options: argparse.Namespace) -> PlanInputs:
         knobs=knobs,
         notes=machine_notes,
     )
+
+
+def past_runs(options: argparse.Namespace, inputs: PlanInputs) -> Learned:
+    """What earlier launches on this machine measured; nothing where another machine, or no profile, is asked about."""
+    from tui.runs.learning import learned
+    from tui.runs.store import RunStore
+
+    if options.profile is None or options.gpus or inputs.version is None:
+        return NOTHING_LEARNED
+    return learned(RunStore(), inputs.knobs, str(inputs.version)) or NOTHING_LEARNED
 
 
 def parse_gpus(text: str) -> tuple[Gpu, ...]:

@@ -54,7 +54,8 @@ class PlaceMachine:
         return plan
 
     def _plan(self, profile: Profile) -> Plan:
-        past = summaries.learned(self._store, profile.knobs, profile.sglang_version)
+        rehearsal = self._place.rehearsal
+        past = summaries.learned(self._store, profile.knobs, profile.sglang_version, rehearsal=rehearsal)
         found = self._planner.forecast(profile, {}, Snapshot(at=0.0), past)
         return Plan(None, "") if found is None else Plan(found.fits, found.verdict)
 

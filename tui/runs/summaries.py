@@ -1,7 +1,7 @@
-"""Summaries of the runs of a state directory: made once, kept beside each run, and what forecasts learn from them."""
+"""Summaries of the runs of a state directory: made once, kept beside each run, and what a run is compared with."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,23 +9,14 @@ from typing import Any
 from tui.errors import SpecdeckError
 from tui.facts import Expectation, PastSpeeds, SpeedAt
 from tui.files import StoreError, read_json, write_json
-from tui.forecast import Learned
 from tui.runs import benches
+from tui.runs.learning import LOOK_BACK, identity, learned, load, newest
 from tui.runs.store import Run, RunStore, load_run
 from tui.runs.summarising import About, summarise
-from tui.runs.summary import Summary, summary_from, to_json
+from tui.runs.summary import Summary, to_json
 from tui.runs.timeline import facts_of
-from tui.sglang.memknobs import memory_knobs
 
-_LOOK_BACK = 200  # runs
-
-
-def load(folder: Path) -> Summary | None:
-    """The summary that lies in a run folder; None when there is none or it cannot be read."""
-    try:
-        return summary_from(read_json(folder / "summary.json"))
-    except (FileNotFoundError, NotADirectoryError, StoreError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+__all__ = ["ensure", "expectation", "learned", "load", "make", "past_speeds", "write"]
 
 
 def make(run: Run) -> Summary:
@@ -67,39 +58,9 @@ def ensure(run: Run) -> Summary | None:
         return kept
 
 
-def learned(store: RunStore, knobs: Mapping[str, Any], version: str | None) -> Learned | None:
-    """What earlier runs of the same model, tp, quantisation and version measured; None when there are none.
-
-    `knobs`: those of the launch to come. Context, graphs and activations are taken from runs that were ready.
-    """
-    wanted = _identity(knobs)
-    draft = knobs.get("speculative-draft-model-path")
-    base = draft_gib = overhead = activations = None
-    graphs: dict[tuple[int | None, str | None], float] = {}
-    for summary in _summaries(store):
-        if _identity(summary.knobs) != wanted or summary.sglang_version != version or version is None:
-            continue
-        memory = summary.memory_gib
-        base = base if base is not None else memory.get("base")
-        if draft is not None and summary.knobs.get("speculative-draft-model-path") == draft:
-            draft_gib = draft_gib if draft_gib is not None else memory.get("draft")
-        if summary.ready_s is None:
-            continue
-        overhead = overhead if overhead is not None else summary.overhead_gib
-        activations = _most(activations, summary.activations_gib)
-        sizes = [gib for name in ("graphs_base", "graphs_draft") if (gib := memory.get(name)) is not None]
-        if sizes and summary.graph_batch is not None:
-            graphs.setdefault((summary.graph_batch, summary.algorithm), sum(sizes))
-    if base is None and overhead is None:
-        return None
-    return Learned(
-        base_gib=base, draft_gib=draft_gib, overhead_gib=overhead, activations_gib=activations, graphs_gib=graphs
-    )
-
-
 def expectation(store: RunStore, profile: str, at: float | None = None) -> Expectation | None:
     """How long the newest run of a profile that got ready took, by phase."""
-    for summary in _summaries(store):
+    for summary in newest(store):
         if summary.profile == profile and summary.ready_s is not None and summary.phases_s:
             return Expectation(
                 at=time.time() if at is None else at,
@@ -114,12 +75,12 @@ def past_speeds(store: RunStore, run: Run, at: float | None = None) -> tuple[Pas
     """What a run is to be compared with: the newest run of its model that decoded without speculation, and the pinned
     baseline of its model."""
     now = time.time() if at is None else at
-    identity, model = _identity(run.knobs), _model(run.knobs)
+    own, model = identity(run.knobs), _model(run.knobs)
     plain = baseline = None
-    for summary in _summaries(store):
+    for summary in newest(store):
         if summary.run == run.name or not summary.speeds or summary.rehearsal != run.rehearsal:
             continue
-        if plain is None and not _speculates(summary.knobs) and _identity(summary.knobs) == identity:
+        if plain is None and not _speculates(summary.knobs) and identity(summary.knobs) == own:
             plain = summary
         if baseline is None and _model(summary.knobs) == model and _pinned(store.folder / summary.run):
             baseline = summary
@@ -148,29 +109,6 @@ def _pinned(folder: Path) -> bool:
         return False
 
 
-def _summaries(store: RunStore) -> Iterator[Summary]:
-    """Newest first."""
-    try:
-        names = store.names()[:_LOOK_BACK]
-    except StoreError:
-        return
-    for name in names:
-        found = load(store.folder / name)
-        if found is not None:
-            yield found
-
-
-def _identity(knobs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What decides the weights of a rank."""
-    try:
-        memory = memory_knobs(knobs)
-        layout: tuple[Any, ...] = (memory.tp, memory.pp, memory.dp_attention, memory.dp_size)
-    except ValueError:
-        layout = (None,)
-    told = [knobs.get(name) for name in ("quantization", "dtype", "ep-size", "load-format", "device")]
-    return (knobs.get("model-path", knobs.get("model")), *layout, *told)
-
-
 def _before(run: Run) -> Run | None:
     """The run before it of the same profile."""
     store = RunStore(run.path.parent.parent)
@@ -179,13 +117,8 @@ def _before(run: Run) -> Run | None:
     except StoreError:
         return None
     older = names[names.index(run.name) + 1 :] if run.name in names else []
-    for name in older[:_LOOK_BACK]:
+    for name in older[:LOOK_BACK]:
         found = store.load(name)
         if found.damaged is None and found.profile == run.profile:
             return found
     return None
-
-
-def _most(one: float | None, other: float | None) -> float | None:
-    known = [value for value in (one, other) if value is not None]
-    return max(known) if known else None
