@@ -76,7 +76,10 @@ class SeenServer:
 
 
 class Forecast(Protocol):
-    """What a launch with other knobs would do. `fits` None: cannot tell; `verdict` is a sentence."""
+    """What a launch with other knobs would do. `fits` None: cannot tell; `verdict` is a sentence.
+
+    `fraction_formula`: how SGLang chooses mem-fraction-static, with its numbers; empty where it is set.
+    """
 
     @property
     def bars(self) -> tuple[GpuBar, ...]: ...
@@ -86,6 +89,8 @@ class Forecast(Protocol):
     def fits(self) -> bool | None: ...
     @property
     def kv_tokens(self) -> int | None: ...
+    @property
+    def fraction_formula(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -340,24 +340,25 @@ class FakeForecast:
     verdict: str
     fits: bool | None
     kv_tokens: int | None = None
+    fraction_formula: str = "(97887 - (512 constant + 12288 activations)) / 97887 = 0.869"
 
 
 def fitting() -> FakeForecast:
     bars = gpus(base=72.33, draft=1.50, graphs=2.10, kv=2.94, fraction=0.80)
-    return FakeForecast(bars, "It starts: 2.94 GiB of KV cache, 44 900 tokens, 16.8 GiB left.", True)
+    return FakeForecast(bars, "Fits: 2.94 GiB of KV for 44 900 tokens, and 18.82 GiB of slack.", True)
 
 
 def many_forecast() -> FakeForecast:
     bars = tuple(
         replace(bar, segments={**bar.segments, "kv": measured(2.94)}, tight=bar.index == 17) for bar in many().gpus
     )
-    return FakeForecast(bars, "It starts: 2.94 GiB of KV cache, 44 900 tokens, 16.8 GiB left.", True)
+    return FakeForecast(bars, "Fits: 2.94 GiB of KV for 44 900 tokens, and 18.82 GiB of slack.", True)
 
 
 def refused() -> FakeForecast:
     bars = gpus(base=72.33, draft=1.50, graphs=2.10, kv=0.0, fraction=0.76)
     return FakeForecast(
-        bars, "It will not start: 0.83 GiB are missing. The first fraction that starts is 0.769, try 0.85.", False
+        bars, "Will not start: 0.83 GiB are missing. The first fraction that starts is 0.769, try 0.85.", False
     )
 
 
@@ -432,8 +433,8 @@ class FakeHistory:
         self.rows = rows
         self.asked: list[tuple[object, ...]] = []
         self.refusal: str | None = None
-
         self.sweeps = FakeSweeps()
+
     async def runs(self, limit: int | None = None) -> tuple[RunRow, ...]:
         return self.rows[:limit]
 
@@ -470,7 +471,6 @@ class FakeHistory:
         return feed
 
 
-class FakePlayback:
 SWEEP = SweepView(
     name="2026-11-29T12-10-00",
     state="running",
@@ -540,6 +540,7 @@ class FakeSweeps:
         return self.refusal
 
 
+class FakePlayback:
     """Writes down what was asked of it."""
 
     places = (Place(at_s=2.0, kind="phase", name="loading weights"), Place(at_s=400.0, kind="crash", name="traceback"))

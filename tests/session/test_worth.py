@@ -44,7 +44,7 @@ def test_few_samples_are_not_enough_data() -> None:
 
 def test_without_a_plain_run_it_says_what_is_missing() -> None:
     told = session(PastSpeeds(at=0.0, role="plain"), LAUNCHED, READY, *decode(8)).snapshot()
-    assert "no run of this model without it" in told.economy
+    assert "launch this model once without it" in told.economy
     assert session(LAUNCHED, READY, *decode(8)).snapshot().economy == ""
 
 

@@ -34,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"specdeck: {problem}", file=sys.stderr)
         return 2
     from tui.commands.common import place_from
+    from tui.feed.coach import Coach
     from tui.feed.live import LiveFeed
     from tui.feed.place import Place, RealPlace, place_of, rehearsal_place
     from tui.feed.targets import Target, of_run
@@ -55,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
             feed.greeting = f"{chosen.name} runs already and is shown; {options.profile} was not launched."
         else:
             feed.launch_first = options.profile
-    elif place.rehearsal and chosen is None:
-        feed.greeting = "This is the rehearsal: a simulated machine, nothing real is started. L launches a profile."
+    elif place.rehearsal and not options.read_only:
+        feed.coach = Coach()
     return show(feed, options)
 
 

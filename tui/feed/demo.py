@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from tui.facts import DecodeBatch
+from tui.feed.coach import Coach
 from tui.feed.live import LiveFeed
 from tui.feed.logtask import LogTask
 from tui.feed.place import RehearsalPlace
@@ -42,7 +43,9 @@ class DemoFeed(LiveFeed):
         self._port = _free_port()
         self.told: list[str] = []  # every caption so far
         self.over = False
-        if play:
+        if not play:
+            self.coach = Coach()
+        else:
             self.caption = (
                 "A simulated machine: 8 GPUs, SGLang's log lines, SGLang's memory rule. Nothing real is started. "
                 "The story plays by itself; q leaves."

@@ -10,6 +10,7 @@ from typing import Any
 from tui.errors import SpecdeckError
 from tui.facts import Fact
 from tui.feed.asking import save_as, seen_servers
+from tui.feed.coach import Coach
 from tui.feed.memory import memory_back
 from tui.feed.place import Place
 from tui.feed.planning import PlannedForecast, Planner
@@ -55,6 +56,7 @@ class LiveFeed:
         self.playback = None
         self.greeting = ""  # said on the screen when it opens
         self.caption = ""
+        self.coach: Coach | None = None  # on the rehearsal, whoever does not know the screen yet is told what to try
         self.leaving = "The server stays: it runs in its own session, and `specdeck` finds it again."
         self.launch_first: str | None = None  # a profile to launch as soon as the screen is there
 
@@ -132,6 +134,8 @@ class LiveFeed:
         while True:
             found = await pump.snapshot(time.time())
             self.snapshot = replace(found, rehearsal=True) if self.place.rehearsal else found
+            if self.coach is not None:
+                self.caption = self.coach.hint(self.snapshot)
             on_snapshot(self.snapshot)
             with suppress(TimeoutError):
                 await asyncio.wait_for(pump.urgent.wait(), QUIET_S)
@@ -206,7 +210,8 @@ class LiveFeed:
 
     def _plan(self, profile: Profile, knobs: Mapping[str, Any]) -> PlannedForecast | None:
         version = self.snapshot.sglang_version or profile.sglang_version
-        past = learned(self._store, merge_knobs(profile.knobs, knobs), version)
+        merged = merge_knobs(profile.knobs, knobs)
+        past = learned(self._store, merged, version, rehearsal=self.place.rehearsal)
         return self._planner.forecast(profile, knobs, self.snapshot, past)
 
     # ---- control

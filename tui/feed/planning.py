@@ -55,7 +55,8 @@ class PlannedForecast:
         if suggestion is None or self.found.fits:
             return self.found.verdict.text
         words = ", ".join(f"{name} {value}" for name, value in suggestion.knobs.items())
-        return f"{self.found.verdict.text} Try {words}: {suggestion.kv_tokens:,} tokens."
+        tokens = f"{suggestion.kv_tokens:,}".replace(",", " ")
+        return f"{self.found.verdict.text} Try {words}: {tokens} tokens."
 
     @property
     def fits(self) -> bool | None:
@@ -64,6 +65,10 @@ class PlannedForecast:
     @property
     def kv_tokens(self) -> int | None:
         return self.found.kv_tokens
+
+    @property
+    def fraction_formula(self) -> str:
+        return self.found.fraction.formula if self.found.fraction.source == "auto" else ""
 
 
 class Planner:

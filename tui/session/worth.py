@@ -38,7 +38,7 @@ class WorthFold:
         plain, spec = self._past.get("plain", {}), self._samples.speeds()
         if not plain:
             return (
-                "Whether speculation pays is not known: no run of this model without it was measured."
+                "Whether speculation pays is not known: launch this model once without it, to compare."
                 if self._told
                 else ""
             )

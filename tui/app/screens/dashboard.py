@@ -11,7 +11,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.app.frame import NarrowCompositor
-from tui.app.screens.reader import Reader, bar_lines, plain_lines
+from tui.app.screens.explaining import Explaining
+from tui.app.screens.reader import Reader, plain_lines
 from tui.app.screens.steering import ALIVE, CONTROL, LOOK_AGAIN_S, Steering
 from tui.app.screens.tuning import Tuning
 from tui.app.widgets.footer import Caption, Footer
@@ -31,12 +32,12 @@ SHORT = 30  # rows from which there is room for titles
 __all__ = ["CONTROL", "Dashboard"]
 
 
-class Dashboard(Tuning, Steering, Screen[None]):
+class Dashboard(Tuning, Steering, Explaining, Screen[None]):
     """Hands each Snapshot to the widgets, and keeps the knobs that wait for a restart."""
 
     BINDING_GROUP_TITLE = "Everywhere"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "app.help", "Help", id="app.help", key_display="?"),
+        Binding("question_mark", "app.help", "Help", id="app.help", key_display="?"),
         Binding("q", "app.leave", "Leave, the server stays", id="app.leave"),
         Binding("colon", "app.command_palette", "All commands", id="app.palette", key_display=":"),
         Binding("L", "launch", "Launch a profile", id="server.launch"),
@@ -48,6 +49,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
         Binding("a", "apply_fix", "Apply the verdict's fix to the knobs", id="verdict.apply"),
         Binding("v", "verdict", "The whole verdict", id="verdict.show"),
         Binding("V", "evidence", "The verdict's line in the log", id="verdict.evidence"),
+        Binding("i", "explain", "Where the numbers come from", id="app.explain"),
         Binding("escape", "back", "Put the verdict or message aside", id="app.back"),
         Binding("F", "find_flag", "Find a flag among all, and edit it", id="knob.find"),
         Binding("u", "undo", "Undo the last change of a knob", id="knob.undo"),
@@ -65,10 +67,10 @@ class Dashboard(Tuning, Steering, Screen[None]):
         Binding("f", "log('follow')", "Follow the log's end", id="log.follow"),
         Binding("w", "log('wrap')", "Wrap long lines", id="log.wrap"),
         Binding("H", "history", "The history of runs", id="app.history"),
+        Binding("W", "sweep", "The sweep: what is tried unattended", id="app.sweep"),
         Binding("z", "span", "Longer or shorter plot", id="plot.span"),
         Binding("1", "series(0)", "Plot tok/s", id="plot.throughput", show=False),
         Binding("2", "series(1)", "Plot the accept length", id="plot.accept", show=False),
-        Binding("W", "sweep", "The sweep: what is tried unattended", id="app.sweep"),
         Binding("3", "series(2)", "Plot the use of the KV pool", id="plot.pool", show=False),
         Binding("4", "series(3)", "Plot the queue", id="plot.queue", show=False),
         Binding("p", "app.freeze", "Freeze the screen, or go on", id="app.freeze"),
@@ -212,7 +214,7 @@ class Dashboard(Tuning, Steering, Screen[None]):
             return
         if footer.message:
             footer.hush()
-        elif not self.query_one(VerdictCard).put_aside():
+        elif not self.query_one(VerdictCard).put_aside() and not self.query_one(Caption).put_aside():
             self.say(f"q leaves the dashboard. {self._feed.leaving}")
 
     def action_verdict(self) -> None:

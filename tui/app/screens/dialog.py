@@ -218,7 +218,7 @@ class RestartDialog(LaunchingDialog[dict[str, object]]):
 class LaunchDialog(LaunchingDialog[str]):
     """Offers the profiles, each with what the plan says of it; arrows choose."""
 
-    TITLE_TEXT = "Launch a server"
+    TITLE_TEXT = "Launch a server: arrows choose, y launches"
     DO = "Launch"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "choose(1)", "Next profile", id="dialog.next-profile", show=False),
@@ -262,6 +262,7 @@ class LaunchDialog(LaunchingDialog[str]):
     def action_choose(self, by: int) -> None:
         if self._profiles:
             self._chosen = (self._chosen + by) % len(self._profiles)
+            self.query_one("#accept").focus()  # who has chosen means it: enter launches
             self.look_again()
             self.rebuild()
 

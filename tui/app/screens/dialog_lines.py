@@ -58,13 +58,11 @@ def difference(snapshot: Snapshot, pending: Mapping[str, object], width: int) ->
     ]
 
 
-def plan_numbers(forecast: Forecast) -> str:
-    """ "116,707 KV tokens (7.64 GiB), 12.30 GiB free" of the tightest GPU, as far as known."""
+def room_left(forecast: Forecast) -> str:
+    """ "12.30 GiB stay free on the tightest GPU."; nothing where the sentence of the plan is all there is to say."""
     bar = tightest(forecast.bars)
-    kv = bar.segments.get("kv") if bar is not None else None
-    size = f"{gib(kv.gib if kv else None)} GiB"
-    words = f"{count(forecast.kv_tokens)} KV tokens ({size})" if forecast.kv_tokens is not None else f"KV {size}"
-    return f"{words}, {gib(free_gib(bar) if bar is not None else None)} GiB free"
+    free = free_gib(bar) if bar is not None else None
+    return f"{gib(free)} GiB stay free on the tightest GPU." if forecast.fits is not False and free is not None else ""
 
 
 def forecast_lines(forecast: Forecast | None, asked: bool, width: int) -> list[Line]:
@@ -72,9 +70,7 @@ def forecast_lines(forecast: Forecast | None, asked: bool, width: int) -> list[L
     if forecast is None:
         return paragraph("No forecast can be made." if asked else "Working out whether it fits…", width, "quiet")
     lines = paragraph(escape(forecast.verdict), width, FIT_STYLE[forecast.fits])
-    if forecast.fits is not False and tightest(forecast.bars) is not None:
-        lines.append([(fit(f" tightest GPU: {plan_numbers(forecast)}", width), "quiet")])
-    return lines
+    return lines + paragraph(room_left(forecast), width, "quiet")
 
 
 def finding_lines(found: Sequence[Finding] | None, width: int, most: int = 8) -> list[Line]:

@@ -10,11 +10,10 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tui.app.text import escape, fit, gib, pad, value, wrap
+from tui.app.text import escape, fit, pad, wrap
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.rows import Rows
 from tui.app.words import GLOSSARY
-from tui.snapshot import SEGMENTS, GpuBar
 
 Entry = tuple[str, str, str]  # group, keys, what they do
 
@@ -151,48 +150,3 @@ def plain_lines(text: str) -> Callable[[int], list[Line]]:
         return lines
 
     return build
-
-
-def bar_lines(bar: GpuBar) -> Callable[[int], list[Line]]:
-    """Where each GiB of a GPU comes from."""
-
-    def build(width: int) -> list[Line]:
-        lines: list[Line] = [[(f" {escape(bar.name)}  {escape(bar.uuid)}", "quiet")], []]
-        for name in SEGMENTS:
-            amount = bar.segments.get(name)
-            size = gib(amount.gib if amount else None)
-            source = amount.source.value if amount else "unknown"
-            head: Line = [(f"  {pad(name, 9)}", name), (pad(size, 8, right=True), "strong"), (" GiB  ", "quiet")]
-            head.append((pad(source, 10), "quiet"))
-            why = wrap(escape(amount.why), max(20, width - 38)) if amount else []
-            lines.append([*head, (why[0] if why else "", "plain")])
-            lines += [[(" " * 35 + part, "plain")] for part in why[1:]]
-        lines.append(
-            [(f"  {pad('total', 9)}", "quiet"), (pad(gib(bar.total_gib), 8, right=True), "strong"), (" GiB", "quiet")]
-        )
-        if bar.budget_gib is not None:
-            words = " GiB  end of the static budget"
-            lines.append(
-                [
-                    (f"  {pad('budget', 9)}", "quiet"),
-                    (pad(gib(bar.budget_gib), 8, right=True), "strong"),
-                    (words, "quiet"),
-                ]
-            )
-        for title, rows in (("Other processes", bar.foreign), ("Notes", (bar.note,) if bar.note else ())):
-            if rows:
-                lines += [[], [(f" {title}", "title")]]
-                lines += [[("  " + part, "plain")] for row in rows for part in wrap(escape(row), width - 4)]
-        return lines
-
-    return build
-
-
-def setting_text(name: str, setting: object, origin: str, about: str) -> str:
-    """A knob, explained."""
-    where = {"profile": "your profile", "server": "SGLang chose it", "command line": "the command line"}.get(
-        origin, origin
-    )
-    return (
-        f"{escape(name)} = {value(setting)}\nfrom: {escape(where)}\n\n{escape(about) or 'SGLang gives no help for it.'}"
-    )

@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any
 
 from tui.app.knob_values import next_value
-from tui.app.screens.dialog_lines import FIT_STYLE, plan_numbers
+from tui.app.screens.dialog_lines import FIT_STYLE, room_left
 from tui.app.screens.knob_editor import KnobEditor, Unset
-from tui.app.screens.reader import Reader, plain_lines, setting_text
+from tui.app.screens.reader import Reader, plain_lines
 from tui.app.text import escape
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
@@ -28,6 +28,7 @@ class Tuning:
     query_one: Any
     say: Any
     draw: Any
+    explain_knob: Any
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,11 +59,7 @@ class Tuning:
             case "edit":
                 self._edit(name)
             case _:
-                knob = next((knob for knob in self._snapshot.knobs if knob.name == name), None)
-                flag = self._flag(name)
-                now = self._pending.get(name, knob.value if knob else None)
-                text = setting_text(name, now, knob.origin if knob else "", flag.help if flag else "")
-                self.app.push_screen(Reader(name, plain_lines(text)))
+                self.explain_knob(name, self._flag(name))
 
     def _in_force(self) -> Pending:
         return {knob.name: knob.value for knob in self._snapshot.knobs}
@@ -234,8 +231,5 @@ class Tuning:
 
 
 def plan_words(plan: Forecast) -> str:
-    """One row: whether it fits, the numbers, the sentence."""
-    if plan.fits is False:
-        return f"plan does not fit: {plan.verdict}"
-    head = "plan fits" if plan.fits else "plan cannot tell"
-    return f"{head}: {plan_numbers(plan)}. {plan.verdict}"
+    """ "plan fits: …", "plan will not start: …": the plan's sentence, and what stays free."""
+    return f"plan {plan.verdict[:1].lower()}{plan.verdict[1:]} {room_left(plan)}".rstrip()

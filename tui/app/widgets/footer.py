@@ -83,20 +83,29 @@ class Footer(Canvas):
 
 
 class Caption(Canvas):
-    """What the demo's story says now; no rows where no story is told."""
+    """What the demo's story, or a hint, says now; no rows where nothing is told, or it was put aside."""
 
     def __init__(self) -> None:
         super().__init__(id="caption")
         self._text = ""
+        self._aside = False
         self.display = False
 
     def show(self, text: str) -> None:
         """Draw this caption; nothing takes the rows away."""
         if text != self._text:
             self._text = text
-            self.display = bool(text)
             self._fit_height()
+        if self.display != (shown := bool(text) and not self._aside):
+            self.display = shown
         self.redraw()
+
+    def put_aside(self) -> bool:
+        """Show no caption any more; whether there was one."""
+        if not self.display:
+            return False
+        self._aside, self.display = True, False
+        return True
 
     def on_resize(self) -> None:
         self._fit_height()

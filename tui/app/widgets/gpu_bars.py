@@ -31,11 +31,11 @@ class GpuBars(Canvas, can_focus=True):
     ]
 
     class Explain(Message):
-        """The operator asks where the numbers of a bar come from."""
+        """The operator asks where the numbers of a bar, and of its plan, come from."""
 
-        def __init__(self, bar: GpuBar) -> None:
+        def __init__(self, bar: GpuBar, plan: GpuBar | None) -> None:
             super().__init__()
-            self.bar = bar
+            self.bar, self.plan = bar, plan
 
     def __init__(self) -> None:
         super().__init__(id="gpus")
@@ -75,7 +75,7 @@ class GpuBars(Canvas, can_focus=True):
 
     def action_explain(self) -> None:
         if self.selected:
-            self.post_message(self.Explain(self.selected))
+            self.post_message(self.Explain(self.selected, self._ghosts.get(self.selected.index)))
 
     def on_focus(self) -> None:
         self.redraw()

@@ -1,12 +1,14 @@
-"""Cautions and disagreements between sources: rows that are there only while there is something to say."""
+"""The plan of pending knobs, cautions, disagreements between sources: there only while there is something to say."""
 
-from tui.app.text import escape, fit
+from tui.app.text import escape, fit, wrap
 from tui.app.widgets.canvas import Canvas, Line
 from tui.snapshot import Snapshot
 
+PLAN_ROWS, TEXT_ROWS = 3, 2  # the most that one of them takes
+
 
 class Notices(Canvas):
-    """At most `most` rows; the last one counts what is left."""
+    """The plan, then at most `most` texts, each whole; the last one tells how many are left out."""
 
     def __init__(self) -> None:
         super().__init__(id="notices")
@@ -15,27 +17,47 @@ class Notices(Canvas):
         self._plan: tuple[str, str] | None = None
 
     def show(self, snapshot: Snapshot, most: int, plan: tuple[str, str] | None = None, hint: str = "") -> None:
-        """Draw this snapshot's cautions. `plan`: style and words of a row before them; `hint`: one after them."""
-        texts = tuple(caution.text for caution in snapshot.warnings) + snapshot.disagreements
-        if snapshot.endpoint_detail and snapshot.endpoint not in ("", "ready", "starting"):
-            texts = (f"server endpoint: {snapshot.endpoint_detail}", *texts)
-        texts = (*texts, hint) if hint else texts
-        self._texts, self._most, self._plan = texts, most, plan
-        rows = min(len(texts), most) + (1 if plan else 0)
+        """Draw this snapshot's cautions. `plan`: style and words of what comes before them; `hint`: one after them."""
+        texts = notices(snapshot)
+        self._texts, self._most, self._plan = (*texts, hint) if hint else texts, most, plan
+        self._fit_height()
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self._fit_height()
+        super().on_resize()
+
+    def _fit_height(self) -> None:
+        rows = len(self.lines(self.size.width or self.app.size.width, 0))
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
             self.display = rows > 0
-        self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
         lines: list[Line] = []
         if self._plan is not None:
             style, words = self._plan
             mark = self.glyphs.cross if style == "bad" else self.glyphs.ghost
-            lines.append([(f" {mark} ", style), (fit(escape(words, 400), width - 4), style)])
+            lines += _marked(mark, style, escape(words), width, PLAN_ROWS)
         for i, text in enumerate(self._texts[: self._most]):
             more = len(self._texts) - self._most
-            tail = f"  (+{more} more: i)" if i == self._most - 1 and more > 0 else ""
-            words = fit(escape(text), width - 4 - len(tail)) + tail
-            lines.append([(f" {self.glyphs.warn} ", "warn"), (words, "warn")])
+            tail = f" (+{more} more: i)" if i == self._most - 1 and more > 0 else ""
+            room = (width - 4) * TEXT_ROWS - len(tail) - 8  # words do not fill their rows
+            lines += _marked(self.glyphs.warn, "warn", fit(escape(text), room) + tail, width, TEXT_ROWS)
         return lines
+
+
+def notices(snapshot: Snapshot) -> tuple[str, ...]:
+    """Everything that there is to look at, in the order of the screen."""
+    texts = tuple(caution.text for caution in snapshot.warnings) + snapshot.disagreements
+    if snapshot.endpoint_detail and snapshot.endpoint not in ("", "ready", "starting"):
+        return (f"server endpoint: {snapshot.endpoint_detail}", *texts)
+    return texts
+
+
+def _marked(mark: str, style: str, words: str, width: int, most: int) -> list[Line]:
+    """Words on rows, the first of them behind a mark."""
+    rows = wrap(words, width - 4)
+    if len(rows) > most:
+        rows = [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), width - 4)]
+    return [[(f" {mark} " if i == 0 else "   ", style), (row, style)] for i, row in enumerate(rows)]
