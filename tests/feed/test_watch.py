@@ -1,5 +1,6 @@
 """A run whose keeper was killed: it is said, the server is still watched, and its end is noticed and waited for."""
 
+import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -93,3 +94,30 @@ async def test_an_end_that_the_journal_lost_is_taken_from_the_exit_note(served: 
     snapshot = await look(served, place)
     assert (snapshot.state, snapshot.exit_signal) == (State.FAILED, "SIGKILL")
     assert [mark.text for mark in snapshot.marks].count("exit") == 1
+
+
+async def test_a_server_that_ended_is_asked_nothing_over_and_over(
+    served: Run, place: RehearsalPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert served.server is not None
+    assert send_signal(served.server, signal.SIGKILL)
+    wait(lambda: gone(served))
+    asked = 0
+    ask = Watch._ask
+
+    def counted(watch: Watch, now: float):
+        nonlocal asked
+        asked += 1
+        return ask(watch, now)
+
+    monkeypatch.setattr(Watch, "_ask", counted)
+    pump = Pump()
+    watch = Watch(of_run(served), place, pump)
+    running = asyncio.create_task(watch.run())
+    try:
+        await asyncio.sleep(1)
+    finally:
+        watch.stop()
+        await running
+        pump.close()
+    assert 1 <= asked < 20

@@ -176,7 +176,9 @@ class Watch:
         return self.target.server is not None and not self._answered
 
     def _next_question_s(self) -> float:
-        return self._endpoints.wait_s(time.time(), self._starting) if self._endpoints is not None else MACHINE_S
+        if self._endpoints is None or self._ended:  # nobody is asked any more, so nothing would ever be due later
+            return MACHINE_S
+        return self._endpoints.wait_s(time.time(), self._starting)
 
     def _foreign(self, now: float) -> Endpoint | None:
         """A port that another process listens on: whatever it answers is not this server's word."""
