@@ -40,11 +40,11 @@ _TOKEN = re.compile(
 )
 
 
-def until(told: Callable[[], Any], limit_s: float, what: str) -> Any:
-    """The first true answer of `told`. Fails with `what` when there is none within `limit_s`."""
+def until(told: Callable[[], Any], limit_s: float, what: str, seen: Callable[[], str] = str) -> Any:
+    """The first true answer of `told`. Fails with `what`, and what is `seen` then, when there is none in `limit_s`."""
     end = time.monotonic() + limit_s
     while not (found := told()):
-        assert time.monotonic() < end, f"{what}: not within {limit_s:.0f} s"
+        assert time.monotonic() < end, f"{what}: not within {limit_s:.0f} s\n{seen()}"
         time.sleep(0.1)
     return found
 
@@ -180,8 +180,13 @@ class Dashboard:
 
     def shows(self, *words: str, limit_s: float = 60.0) -> str:
         """Wait until all of `words` are on the screen; the screen."""
-        until(lambda: all(word in self.text() for word in words), limit_s, f"{words} on the screen:\n{self.text()}")
-        return self.text()
+
+        def shown() -> str:
+            text = self.text()
+            return text if all(word in text for word in words) else ""
+
+        found: str = until(shown, limit_s, f"{words} on the screen", self.text)
+        return found
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())

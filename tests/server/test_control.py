@@ -2,6 +2,9 @@
 
 import json
 import os
+import resource
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +21,7 @@ from tui.files import StoreError
 from tui.procid import alive
 from tui.runs.store import Run, RunStore
 from tui.server import control
-from tui.server.control import last_ready, mark_ready, port_is_ours, profile_of, restart
+from tui.server.control import LaunchError, last_ready, mark_ready, port_is_ours, profile_of, restart
 from tui.server.lock import ControlLock, Owner, owner_of
 from tui.server.masking import masked_text, unmasked
 from tui.server.profiles import ProfileError, load, parse, save, set_knobs
@@ -86,6 +89,29 @@ def test_restart_finds_a_bad_profile_before_it_stops_anything(world: Any) -> Non
     with pytest.raises(ProfileError, match=r"knobs\.port"):
         next(restart(run, profile_of(run), world.store, {"port": 99999}))
     assert alive(run.server)
+
+
+def test_restart_finds_a_held_port_before_it_stops_anything(world: Any, port: int) -> None:
+    run = world.launch()
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(LaunchError, match=f"Port {port} is held by process"):
+        next(restart(run, profile_of(run), world.store, {"port": port}))
+    assert alive(run.server)
+
+
+def test_restart_finds_a_full_disk_before_it_stops_anything(world: Any) -> None:
+    run = world.launch()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="No room to write"):
+            next(restart(run, profile_of(run), world.store))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert alive(run.server)
+    assert world.store.names() == [run.name]
+    assert [path.name for path in world.store.folder.iterdir()] == [run.name]
 
 
 def test_restart_can_be_refused_by_the_forecast_and_cancelled_between_steps(world: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -18,6 +19,7 @@ from tui.files import write_json
 from tui.procid import alive, process_id
 from tui.runs.store import Run, process_json
 from tui.server import leftovers
+from tui.server.lock import ControlLock
 from tui.server.signals import kill_all, send_signal, server_tree, tops
 from tui.server.stopping import Step, kill, stop
 
@@ -214,6 +216,18 @@ def test_a_full_disk_keeps_nothing_from_being_stopped(world: Any, wait: Wait, ag
     run.control.mkdir()  # no line can be appended
     assert last(list(stop(run, 60))).ok
     assert not alive(run.server)
+
+
+def test_a_server_whose_run_folder_was_removed_is_stopped_and_its_keeper_ends(world: Any, wait: Wait) -> None:
+    run = world.launch(children=1)
+    shutil.rmtree(run.path)
+    with ControlLock.take(run) as lock:
+        assert isinstance(lock, ControlLock)
+        steps = list(stop(run, 60))
+    assert steps[-1].ok
+    assert "is gone and its keeper cannot be asked" in steps[0].text
+    assert not alive(run.server)
+    wait(lambda: not alive(run.keeper))
 
 
 def test_stopping_twice_says_so(world: Any) -> None:

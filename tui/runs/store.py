@@ -23,6 +23,7 @@ _STAMP = "%Y-%m-%dT%H-%M-%S"
 _RUN_NAME = lazy(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)_(.+?)(?:\+(\d{1,6}))?", re.DOTALL)
 _UNSAFE = lazy(r"[^A-Za-z0-9._-]+")
 _LONGEST_SLUG = 60
+_ROOM_BYTES = 256 << 10  # what a launch writes of itself and its log's first pages
 
 
 class RunNotFoundError(SpecdeckError):
@@ -121,6 +122,13 @@ class RunStore:
             shutil.rmtree(new, ignore_errors=True)
             raise
         return self.load(path.name)
+
+    def check_room(self) -> None:
+        """Raises StoreError, as `create` would, where a new run could not be written now."""
+        self._prepare()
+        write_atomically(self.folder / ".room", " " * _ROOM_BYTES)
+        with contextlib.suppress(OSError):
+            os.unlink(self.folder / ".room")
 
     def names(self) -> list[str]:
         """Names of the run folders, newest first. Raises StoreError when the folder cannot be read."""

@@ -49,9 +49,7 @@ def launch(
     effective = set_knobs(profile, overrides) if overrides else profile
     command = command_line(effective, environ=environ)
     executable = find_executable(command)
-    held = ports.holder(command.host, command.port)
-    if held is not None:
-        raise LaunchError(f"Port {command.port} is held by {held}: stop it, or choose another port.")
+    _check_port(command)
     told = _told(effective, command, rehearsal)
     command_json = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
     run = store.create(effective.name, {"profile.toml": masked_text(effective), "command.json": command_json})
@@ -88,11 +86,16 @@ def restart(
 ) -> Iterator[Step]:
     """Stop, verify, preflight, launch, as one sequence of steps; closing the iterator cancels what is still to come.
 
-    `preflight` returns a sentence that forbids the launch, or None. What can be found wrong with the profile is found
-    before the stop. The last step is "done", with the new run when `ok`. Raises as `launch` does, before the stop only.
+    `preflight` returns a sentence that forbids the launch, or None. What can be found wrong with the profile, another
+    port or the disk is found before the stop. The last step is "done", with the new run when `ok`. Raises as `launch`
+    does, before the stop only.
     """
     effective = set_knobs(profile, overrides) if overrides else profile
-    find_executable(command_line(effective))
+    command = command_line(effective)
+    find_executable(command)
+    if command.port != run.port:
+        _check_port(command)
+    store.check_room()
     for step in stop(run, grace_s, "restart", memory_back):
         if step.kind != "done":
             yield step
@@ -158,6 +161,12 @@ def keeper_status(run: Run) -> dict[str, Json] | None:
         return wire.ask(run.path, {"do": "status"}, timeout_s=2.0)
     except wire.KeeperUnreachableError:
         return None
+
+
+def _check_port(command: Command) -> None:
+    held = ports.holder(command.host, command.port)
+    if held is not None:
+        raise LaunchError(f"Port {command.port} is held by {held}: stop it, or choose another port.")
 
 
 def _told(profile: Profile, command: Command, rehearsal: bool) -> dict[str, Json]:

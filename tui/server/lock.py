@@ -34,10 +34,15 @@ class ControlLock:
 
     @classmethod
     def take(cls, run: Run, environ: Mapping[str, str] | None = None) -> "ControlLock | Owner":
-        """The lock of a run, or who has it. Raises StoreError."""
+        """The lock of a run, or who has it. Raises StoreError.
+
+        Of a run whose folder somebody removed nobody can hold it: a server must be stoppable then too.
+        """
         path = run.path / "control.lock"
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            return cls(-1)
         except OSError as error:
             raise store_error(error, path) from error
         try:

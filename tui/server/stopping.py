@@ -49,7 +49,7 @@ def stop(
     It blocks between steps, so it belongs in a thread. Closing the iterator stops telling; a keeper that was asked goes
     on with it. `kill` from elsewhere ends the countdown. Raises NotPermittedError for another user's server.
     """
-    run = load_run(run.path)
+    run = _now(run)
     known = dict.fromkeys(_tree(run, run.tree))
     files = set(run.files) | leftovers.held_files(process.pid for process in known)
     if known:
@@ -86,7 +86,7 @@ def verify(
     for problem in problems:
         yield Step("problem", problem[0].upper() + problem[1:] + ".", ok=False)
     text = "Stopped, but not all is clean." if problems else "Stopped: its processes are gone, its port is free."
-    yield Step("done", text, ok=not problems, run=load_run(run.path))
+    yield Step("done", text, ok=not problems, run=_now(run))
 
 
 def _end(run: Run, known: dict[ProcessId, None], grace_s: float, why: str) -> Iterator[Step]:
@@ -96,7 +96,9 @@ def _end(run: Run, known: dict[ProcessId, None], grace_s: float, why: str) -> It
             request = {"do": "stop", "grace_s": grace_s, "why": why} if grace_s > 0 else {"do": "kill", "why": why}
             kept = bool(wire.ask(run.path, request).get("ok"))
         except wire.KeeperUnreachableError as error:
-            yield Step("note", f"{error} The server is stopped directly.")
+            gone = not run.path.is_dir()
+            why_not = f"The run folder {run.path} is gone and its keeper cannot be asked." if gone else str(error)
+            yield Step("note", f"{why_not} The server is stopped directly.")
     elif not run.adopted:
         yield Step("note", "The keeper is gone; the server is stopped directly.")
     direct = None if kept else _Direct(run, why)
@@ -178,6 +180,12 @@ class _Direct:
     def _note(self, *facts: Fact) -> None:
         with contextlib.suppress(StoreError):  # a full disk must not keep a server from being stopped
             append_lines(self._run.control, [dump_fact(fact) for fact in facts])
+
+
+def _now(run: Run) -> Run:
+    """The run as its folder tells it now; as it was known where the folder is gone or broken by now."""
+    found = load_run(run.path)
+    return run if found.damaged is not None and run.damaged is None else found
 
 
 def _tree(run: Run, known: Iterable[ProcessId]) -> list[ProcessId]:

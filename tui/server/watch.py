@@ -177,7 +177,7 @@ class Watch:
     def _finished(self) -> bool:
         if self._end is None or self._tree():
             return False
-        written = self._end_saved and not self._unwritten
+        written = (self._end_saved and not self._unwritten) or not self._folder.is_dir()
         return written or time.time() > self._end.at + _GIVE_UP_WRITING_S
 
     def _patience_s(self) -> float:
