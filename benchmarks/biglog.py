@@ -43,6 +43,15 @@ def rows(scene: Scene, quick: bool) -> Iterator[Row]:
     yield Row(f"{name}: whole file indexed", whole["indexed_s"], "s", 8.0, note=folded)
     late = f"99.9 % of the loop's rounds are late by less than {whole['p999_s'] * 1000:.0f} ms"
     yield Row(f"{name}: longest stall meanwhile", whole["longest_s"] * 1000, "ms", STALL_S * 1000, note=late)
+    for typed, search in whole["searches"].items():
+        note = f"{search['seconds']:.1f} s for all of it"
+        yield Row(
+            f"{name}: longest stall while {typed} is searched",
+            search["longest_s"] * 1000,
+            "ms",
+            STALL_S * 1000,
+            note=note,
+        )
     grep = command_s(["grep", "-c", "ERROR", str(log)], environ, 3)
     doctor = command_s([*scene.specdeck, "doctor", str(log)], environ, 3)
     yield Row(f"{name}: doctor", doctor / grep, "x grep -c", 3.0, note=f"{doctor:.2f} s, grep -c {grep:.2f} s")

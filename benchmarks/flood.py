@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from benchmarks.pty_meter import answer, end, start
 from benchmarks.scene import LINE, Scene
@@ -30,7 +31,7 @@ def numbered(number: int) -> str:
     )
 
 
-def watched(scene: Scene, log: Path, lines: int, write: Callable[[], None], more: int = 0) -> dict[str, float]:
+def watched(scene: Scene, log: Path, lines: int, write: Callable[[], None], more: int = 0) -> dict[str, Any]:
     """What the app says about itself after `write` brought the log to so many lines, `more` of them `numbered`."""
     out = scene.folder / f"watched-{log.name}.json"
     ready = Path(f"{out}.ready")
@@ -46,7 +47,7 @@ def watched(scene: Scene, log: Path, lines: int, write: Callable[[], None], more
     if writer.ident:
         writer.join()
     end(pid, master)
-    found: dict[str, float] = json.loads(out.read_text())
+    found: dict[str, Any] = json.loads(out.read_text())
     return found
 
 
@@ -75,7 +76,7 @@ def rows(scene: Scene, quick: bool) -> Iterator[Row]:
     yield from _lines_of(f"5 000 lines/s for {seconds} s", found, there + lines)
 
 
-def _lines_of(what: str, found: dict[str, float], lines: int) -> Iterator[Row]:
+def _lines_of(what: str, found: dict[str, Any], lines: int) -> Iterator[Row]:
     note = f"99.9 % of the loop's rounds are late by less than {found['p999_s'] * 1000:.0f} ms"
     yield Row(f"{what}: longest stall", found["longest_s"] * 1000, "ms", STALL_S * 1000, note=note)
     lost = max(found["read_wrong"], found["indexed_wrong"], abs(lines - found["lines"]))

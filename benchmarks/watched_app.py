@@ -13,11 +13,14 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
 from tui.app import main
+from tui.app.log_query import parse
 from tui.app.main import SpecdeckApp
+from tui.app.widgets.log_pane import LogPane
 from tui.feed import logtask
 from tui.feed.live import LiveFeed
 from tui.feed.place import RealPlace
@@ -28,6 +31,7 @@ from tui.sources.logfile import LogChunk, LogFollower
 STEP_S = 0.005
 LIMIT_S = 150.0
 SETTLED_S = 1.5  # after the first lines: the screen stands
+SEARCHES = ("nowhere in it", "/no.?where in (it|here)/")
 NUMBER = re.compile(rb"#token: 1(\d{8}),")
 
 
@@ -35,6 +39,11 @@ def age_s() -> float:
     """Seconds since this process began."""
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+
+
+def worst(late: list[float]) -> dict[str, float]:
+    late = sorted(late)
+    return {"longest_s": late[-1], "p999_s": late[int(len(late) * 0.999) - 1]}
 
 
 def once(data: bytes, lines: int) -> int:
@@ -64,36 +73,42 @@ class WatchedApp(SpecdeckApp):
 
     async def stop_watch(self) -> None:
         lines, numbered, began = int(sys.argv[3]), int(sys.argv[4]), time.monotonic() - age_s()
-        while not self.line_count() or not self._drawn_at:  # noqa: ASYNC110 - it is the loop itself that is watched
-            await asyncio.sleep(STEP_S)
-        settled = time.monotonic() + SETTLED_S
-        steps: list[float] = []
-        last, calm, indexed, ready = time.monotonic(), 0.0, None, False
-        while last - began < LIMIT_S and calm <= 1.0:
-            await asyncio.sleep(STEP_S)
-            now = time.monotonic()
-            if now > settled:
-                steps.append(now - last - STEP_S)
-                if not ready:
-                    ready = True
-                    os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
-            if indexed is None and self.line_count() >= lines:
-                indexed = now - began
-            calm = calm + now - last if ready and self.seen_all(lines) else 0.0
-            last = now
-        steps.sort()
-        found = {
-            "longest_s": steps[-1],
-            "p999_s": steps[int(len(steps) * 0.999) - 1],
-            "lines": self.line_count(),
-            "folded_lines": self._feed.snapshot.log_lines,
-            "indexed_s": indexed,
-            "seconds": last - began - calm,
-        }
+        await self.watch(lambda: bool(self.line_count() and self._drawn_at))
+        await self.watch(time.monotonic() + SETTLED_S)
+        os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
+        found: dict[str, object] = {}
+        late = await self.watch(lambda: self.line_count() >= lines)
+        found["indexed_s"] = time.monotonic() - began
+        late += await self.watch(lambda: self.seen_all(lines))
+        found["seconds"] = time.monotonic() - began
+        late += await self.watch(time.monotonic() + 1.0)
+        found |= {"lines": self.line_count(), "folded_lines": self._feed.snapshot.log_lines, **worst(late)}
         if numbered:
             found["read_wrong"] = once(b"".join(Listening.given), numbered)
             found["indexed_wrong"] = once("\n".join(self._feed.log.index.read(0, lines)).encode(), numbered)
+        else:
+            found["searches"] = {typed: await self.search(typed) for typed in SEARCHES}
         self.report(json.dumps(found))
+
+    async def watch(self, until: Callable[[], bool] | float) -> list[float]:
+        """By how much each round of the loop came late until that time, or until that holds."""
+        late: list[float] = []
+        began = last = time.monotonic()
+        while last - began < LIMIT_S and not (until() if callable(until) else last >= until):
+            await asyncio.sleep(STEP_S)
+            now = time.monotonic()
+            late.append(now - last - STEP_S)
+            last = now
+        return late
+
+    async def search(self, typed: str) -> dict[str, float]:
+        """Look backwards from the end for what is nowhere."""
+        pane = self.dashboard.query_one(LogPane)
+        pane._query = parse(typed)
+        began = time.monotonic()
+        pane._find(forward=False)
+        late = await self.watch(lambda: not any(worker.group == "log-search" for worker in self.workers))
+        return {"seconds": time.monotonic() - began, **worst(late)}
 
     def report(self, found: str) -> None:
         part = Path(sys.argv[2] + ".part")
