@@ -307,9 +307,9 @@ def log_text(kind: str) -> str:
     """The log of a server that decodes ("decode"), loads ("start") or died of eight tracebacks ("crash")."""
     if kind == "decode":
         lines = [
-            f"[2026-11-29 12:{38 + at // 60}:{at % 60:02d} TP0] Decode batch, #running-req: 12, #token: {72_100 + 90 * at}, "
-            f"token usage: 0.62, accept len: 2.31, cuda graph: True, gen throughput (token/s): {89.5 + at % 7 / 10:.2f}, "
-            "#queue-req: 3"
+            f"[2026-11-29 12:{38 + at // 60}:{at % 60:02d} TP0] Decode batch, #running-req: 12, "
+            f"#token: {72_100 + 90 * at}, token usage: 0.62, accept len: 2.31, cuda graph: True, "
+            f"gen throughput (token/s): {89.5 + at % 7 / 10:.2f}, #queue-req: 3"
             for at in range(90)
         ]
         return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from textual.command import CommandList
 from textual.dom import DOMNode
 
 import tui.app
+from tui.app.dump import screen_text
 from tui.app.keys import groups, owners
 from tui.app.main import SpecdeckApp
 from tui.app.screens.dashboard import Dashboard
@@ -57,8 +58,6 @@ async def test_at_80x24_all_bars_the_state_the_speed_and_the_verdict_are_in_sigh
     app = SpecdeckApp(fake.FakeFeed(replace(fake.serving(), verdict=fake.VERDICT)))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
-        from tui.app.dump import screen_text
-
         screen = screen_text(app)
         for words in (*(f"GPU{i} TP{i}" for i in range(8)), "serving", "89.5 tok/s", "No room for the KV cache", "fix"):
             assert words in screen
@@ -549,6 +548,16 @@ async def test_a_dump_is_text_and_svg(fake, tmp_path) -> None:
     saved = {path.suffix: path.read_text() for path in (tmp_path / "state/specdeck/screens").iterdir()}
     assert "89.5 tok/s" in saved[".txt"]
     assert saved[".svg"].startswith("<svg")
+
+
+async def test_a_dump_of_a_dialog_shows_what_is_around_it_too(fake, tmp_path) -> None:
+    app = SpecdeckApp(fake.FakeFeed(fake.serving()))
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.press("S")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "Stop the server?" in text
+        assert "GPU0 TP0" in text
 
 
 async def test_the_operators_own_keys(fake, tmp_path) -> None:

@@ -1,7 +1,7 @@
 """Pictures of the screen, compared with the ones that were looked at and found good.
 
-Each is kept as text: what is in the cells, then the style of each run of cells. `--snapshot-update` keeps new ones. With
-SPECDECK_PICTURES=FOLDER in the environment they are also drawn there as SVG, to be looked at.
+Each is kept as text: what is in the cells, then the style of each run of cells. `--snapshot-update` keeps new ones.
+With SPECDECK_PICTURES=FOLDER in the environment they are also drawn there as SVG, to be looked at.
 """
 
 import difflib

@@ -8,7 +8,9 @@ import pytest
 from tui.app import clipboard, keymap
 from tui.app.glyphs import ASCII, UNICODE, glyphs
 from tui.app.knob_values import next_value, parse
+from tui.app.plain import plain
 from tui.app.terminal import choose_theme, few_glyphs, refusal
+from tui.app.text import width_of
 from tui.port import FlagInfo
 
 
@@ -136,6 +138,12 @@ def test_letters_stand_for_segments_without_colour_and_in_ascii() -> None:
 def test_every_segment_has_a_glyph_of_its_own(chosen) -> None:
     assert len(set(chosen.segments.values())) == len(chosen.segments)
     assert chosen.tick not in chosen.segments.values()
+
+
+@pytest.mark.parametrize("text", ["58 °C, 8 × H20 … –", "╭─╮│╰╯ ↑↓ ▸█░", "模型 é 🔎", "", "plain"])
+def test_what_is_not_ascii_becomes_so_in_as_many_cells(text: str) -> None:
+    assert plain(text).isascii()
+    assert len(plain(text)) == width_of(text)
 
 
 def test_ascii_is_ascii() -> None:

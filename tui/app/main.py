@@ -74,7 +74,12 @@ class SpecdeckApp(App[int], inherit_bindings=False):
         self._feed = feed
         self.read_only = read_only or feed.read_only
         environ = dict(os.environ)
-        self.glyphs = glyphs(ascii_only or terminal.few_glyphs(environ), terminal.no_colour(environ))
+        plainly = ascii_only or terminal.few_glyphs(environ)
+        self.glyphs = glyphs(plainly, terminal.no_colour(environ))
+        if plainly:
+            from tui.app.plain import Plain
+
+            self._filters.append(Plain())
         self.frozen = False
         self._mouse_on = mouse
         self._frame = Frame()
