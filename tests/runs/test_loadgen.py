@@ -199,6 +199,8 @@ if given["--model"] == "slow":
     time.sleep(60)
 if given["--model"] == "broken":
     print("ModuleNotFoundError: No module named 'datasets'", file=sys.stderr)
+    print("serving.py:1: FutureWarning: it has moved", file=sys.stderr)
+    print("  warnings.warn(", file=sys.stderr)
     raise SystemExit(1)
 count, length = int(given["--num-prompts"]), int(given["--random-output-len"])
 with open(given["--output-file"], "w") as out:

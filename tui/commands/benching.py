@@ -68,7 +68,7 @@ class Bench:
             except BenchError as error:
                 if self._cancelled or self._engine == "sglang":
                     raise
-                self._say(f"{error} Specdeck's own load is used instead.")
+                self._say(f"{str(error).rstrip('.')}; specdeck's own load is used instead.")
                 self._own = None
             else:
                 return _counted(found, before, self._simple.counters())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ Progress = Callable[[str], None]
 ENGINE = "sglang.bench_serving"
 _POLL_S = 0.2
 _END_S = 10.0
+_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 
 
 class BenchServing:
@@ -97,7 +99,7 @@ class BenchServing:
             return result_of(data, workload, at)
         except (OSError, ValueError, KeyError, TypeError) as error:
             lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-            last = lines[-1] if lines else f"exit status {status}"
+            last = next(filter(_ERROR.match, reversed(lines)), lines[-1] if lines else f"exit status {status}")
             raise BenchError(f"{ENGINE} did not work: {''.join(c for c in last if c.isprintable())}") from error
 
 
