@@ -83,6 +83,7 @@ class NarrowCompositor(Compositor):
 
     def render_partial_update(self) -> ChopsUpdate | None:
         everything = self.visible_widgets
+        _ = self.cuts  # kept until the next layout, so they must be made of all
         self._visible_widgets = _seen_in(everything, set(self._dirty_regions))
         try:
             return super().render_partial_update()
