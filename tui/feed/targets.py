@@ -3,17 +3,20 @@
 import time
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.errors import SpecdeckError
 from tui.facts import Attached, Fact, ProcessId
 from tui.frozen import frozen
 from tui.procid import process_id
 from tui.runs.store import Run, RunStore
-from tui.server.adopt import AdoptError, adopted_profile
 from tui.server.commandline import command_line, flag_value
 from tui.server.control import profile_of
-from tui.server.discover import FoundServer, find_servers, log_of
 from tui.server.profiles import ProfileError
+
+# Looking for servers and reading their command lines costs 15 ms to import, and `status` of a run needs neither.
+if TYPE_CHECKING:
+    from tui.server.discover import FoundServer
 
 
 class AttachError(SpecdeckError):
@@ -47,6 +50,8 @@ def of_run(run: Run) -> Target:
     """A run, alive or ended."""
     log = run.log
     if run.adopted and run.server is not None and not log.exists():
+        from tui.server.discover import log_of
+
         log = log_of(run.server.pid) or log
     return Target(
         title=run.profile or run.name,
@@ -78,6 +83,9 @@ def of_url(url: str, api_key: str | None = None) -> Target:
 
 def of_pid(pid: int, store: RunStore | None = None) -> Target:
     """A server's process, as the run of it that `store` has. Raises AttachError."""
+    from tui.server.adopt import AdoptError, adopted_profile
+    from tui.server.discover import find_servers, log_of
+
     process = process_id(pid)
     if process is None:
         raise AttachError(f"There is no process {pid}.")
@@ -100,7 +108,7 @@ def of_pid(pid: int, store: RunStore | None = None) -> Target:
     )
 
 
-def of_found(found: FoundServer) -> Target:
+def of_found(found: "FoundServer") -> Target:
     """A server that `find_servers` saw."""
     if found.run is not None:
         return of_run(found.run)
@@ -115,7 +123,9 @@ def of_found(found: FoundServer) -> Target:
     )
 
 
-def _key_of_process(found: FoundServer) -> str | None:
+def _key_of_process(found: "FoundServer") -> str | None:
+    from tui.server.adopt import adopted_profile
+
     try:
         return command_line(adopted_profile(found.process)).api_key
     except SpecdeckError:

@@ -7,7 +7,6 @@ Idle time, the warm-up before "ready", and intervals in which a prefill ran or t
 * loads: the gauge of /v1/loads, where neither of the others is there.
 """
 
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -213,6 +212,8 @@ class SampleFold:
 
 def speed_of(batch: int, samples: Iterable[Sample]) -> BatchSpeed:
     """The median of the samples, their middle half, the mean accept length. Raises ValueError without a sample."""
+    import statistics  # 5 ms to import, with decimals and fractions
+
     kept = list(samples)
     if not kept:
         raise ValueError("no samples")
@@ -240,5 +241,7 @@ def fold(facts: Iterable[Fact]) -> SampleFold:
 
 
 def _quarters(speeds: list[float]) -> tuple[float, float]:
+    import statistics
+
     low, _, high = statistics.quantiles(speeds, n=4, method="inclusive")
     return low, high

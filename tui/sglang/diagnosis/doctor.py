@@ -34,7 +34,6 @@ from tui.facts import (
     WeightsEnd,
 )
 from tui.sglang.diagnosis.case import Case, RankMemory, Seen, When
-from tui.sglang.diagnosis.choose import choose
 from tui.sglang.diagnosis.incidents import group
 from tui.sglang.diagnosis.places import WARNINGS, dismissed_by
 from tui.sglang.diagnosis.serving import Serving
@@ -97,9 +96,14 @@ class Doctor:
     def verdict(self) -> Verdict | None:
         """What is wrong; None when nothing is."""
         if self._dirty:
-            self._verdict = choose(self.case()) if self._seen or self._exited or self._forced else None
+            self._verdict = self._chosen() if self._seen or self._exited or self._forced else None
             self._dirty = False
         return self._verdict
+
+    def _chosen(self) -> Verdict | None:
+        from tui.sglang.diagnosis.choose import choose  # 20 ms of recognisers, and most servers are well
+
+        return choose(self.case())
 
     def conclude(self) -> Verdict | None:
         """The verdict on a log that has ended, the state in which it leaves a serving server included."""
