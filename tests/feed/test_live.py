@@ -1,6 +1,7 @@
 """The feed of a rehearsed server: launched, watched, restarted, stopped; another carries on; one of them controls."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from tui.commands.status import look_at_target
 from tui.feed.live import LiveFeed
 from tui.feed.place import RehearsalPlace, rehearsal_place
 from tui.feed.targets import of_run
+from tui.procid import alive
 from tui.rehearsal.machine import Settings
 from tui.runs.store import RunStore
 from tui.server.stopping import kill
@@ -124,9 +126,31 @@ async def test_the_next_feed_carries_on_and_control_has_one_holder(
         assert [step async for step in third.stop(1.0)] == ["This dashboard is read-only."]
 
 
-async def test_what_others_rehearse_is_not_offered(store: RunStore, place: RehearsalPlace, tmp_path: Path) -> None:
+async def test_a_run_folder_that_somebody_removes_is_told_and_its_server_is_stopped(
+    store: RunStore, place: RehearsalPlace, free_port: int
+) -> None:
     feed = LiveFeed(place, store)
-    assert await feed.launch("kimi-k2.5-base", {}) is None
+    async with shown(feed) as until:
+        assert await feed.launch("kimi-k2.5-base", {"port": free_port}) is None
+        await until(serving)
+        run = store.latest()
+        assert run is not None
+        try:
+            shutil.rmtree(run.path)
+            seen = await until(lambda s: any(caution.kind == "not-recorded" for caution in s.warnings))
+            assert seen.state is State.RUNNING
+            assert f"The run folder {run.path} is gone." in seen.warnings[-1].text
+        finally:
+            steps = [step async for step in feed.stop(5.0)]
+        assert steps[-1].ok
+        assert not alive(run.server)
+
+
+async def test_what_others_rehearse_is_not_offered(
+    store: RunStore, place: RehearsalPlace, tmp_path: Path, free_port: int
+) -> None:
+    feed = LiveFeed(place, store)
+    assert await feed.launch("kimi-k2.5-base", {"port": free_port}) is None
     elsewhere = LiveFeed(place, RunStore(tmp_path / "elsewhere"))
     assert not [server for server in await elsewhere.discover() if server.rehearsal]
     assert [server.rehearsal for server in await feed.discover() if server.ours]

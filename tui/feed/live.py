@@ -30,7 +30,7 @@ from tui.server.lock import ControlLock, Owner, owner_of
 from tui.server.preflight import Finding
 from tui.server.profiles import Profile, available, find, set_knobs
 from tui.server.stopping import Step
-from tui.snapshot import Snapshot
+from tui.snapshot import Caution, Snapshot
 
 QUIET_S = 1.0  # between two snapshots when nothing urgent happens
 SOON_S = 0.02  # urgent facts come in bursts (eight ranks at once): one picture for all of them
@@ -50,7 +50,7 @@ class LiveFeed:
         self._switched = asyncio.Event()
         self._planner = Planner(place)
         self._lock: ControlLock | None = None
-        self._tick: Callable[[], None] | None = None
+        self._recorder: Recorder | None = None
         self._owner = ""
         self.history = RunHistory(store, self._tell_past)
         self.playback = None
@@ -70,7 +70,10 @@ class LiveFeed:
     def run_now(self) -> Run | None:
         """The run that is watched, as its folder tells it now."""
         run = self._target.run
-        return None if run is None else self._store.load(run.name)
+        if run is None:
+            return None
+        found = self._store.load(run.name)
+        return run if found.damaged is not None else found  # somebody removed its folder: it must be stoppable still
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         self._pump = Pump()
@@ -121,7 +124,7 @@ class LiveFeed:
                 await pump.push([expected])
         if run.exited is None:
             await pump.push(await asyncio.to_thread(past_speeds, self._store, run))
-        self._tick = recorder.tick
+        self._recorder = recorder
         return recorder
 
     async def _tell_past(self) -> None:
@@ -133,7 +136,8 @@ class LiveFeed:
     async def _draw(self, pump: Pump, on_snapshot: Callable[[Snapshot], None]) -> None:
         while True:
             found = await pump.snapshot(time.time())
-            self.snapshot = replace(found, rehearsal=True) if self.place.rehearsal else found
+            warnings = (*found.warnings, *self._unrecorded())
+            self.snapshot = replace(found, rehearsal=found.rehearsal or self.place.rehearsal, warnings=warnings)
             if self.coach is not None:
                 self.caption = self.coach.hint(self.snapshot)
             on_snapshot(self.snapshot)
@@ -141,10 +145,19 @@ class LiveFeed:
                 await asyncio.wait_for(pump.urgent.wait(), QUIET_S)
                 await asyncio.sleep(SOON_S)
             pump.urgent.clear()
-            if self._tick is not None:
-                await pump.call(self._tick)
+            if self._recorder is not None:
+                await pump.call(self._recorder.tick)
             if self._target.run is not None:
                 await asyncio.to_thread(self._look_at_owner, self._target.run)
+
+    def _unrecorded(self) -> tuple[Caution, ...]:
+        """Why what is seen now will be missing in the history."""
+        problem = self._recorder.problem if self._recorder is not None else None
+        if problem is None or self._target.run is None:
+            return ()
+        if not self._target.run.path.is_dir():
+            problem = f"The run folder {self._target.run.path} is gone. The server goes on, and S can still stop it."
+        return (Caution(kind="not-recorded", text=f"Nothing is recorded. {problem}"),)
 
     def _switch(self, target: Target) -> None:
         self._target = target
@@ -283,7 +296,9 @@ class LiveFeed:
             return
         run = await asyncio.to_thread(control.last_ready, self._store, self.run_now)
         if run is None:
-            yield Told("No earlier run reached ready, so there is nothing to go back to.", "done", ok=False)
+            again = " R launches this one again." if self._target.run is not None else ""
+            words = f"No earlier run reached ready, so there is nothing to go back to.{again}"
+            yield Told(words, "done", ok=False)
             return
         try:
             profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
