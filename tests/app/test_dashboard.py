@@ -109,19 +109,6 @@ async def test_a_message_is_never_cut_and_the_footer_is_one_row_again(fake, word
         assert footer.region.height == 2
 
 
-async def test_what_moves_when_a_caution_goes_is_drawn_at_its_new_place(fake) -> None:
-    from tui.app.dump import screen_text
-
-    feed = fake.FakeFeed(fake.cautioned())
-    app = SpecdeckApp(feed)
-    async with app.run_test(size=SMALL) as pilot:
-        await pilot.pause()
-        feed.push(fake.serving())
-        await pilot.pause()
-        rows = screen_text(app).split("\n")
-        assert rows[app.dashboard.query_one(Plot).region.y].lstrip().startswith("Throughput")
-
-
 async def test_a_caption_stands_whole_above_the_keys(fake) -> None:
     feed = fake.FakeFeed(fake.serving())
     app = SpecdeckApp(feed)

@@ -12,6 +12,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from tui.app.frame import Frame, _cells
+from tui.app.main import SpecdeckApp
 
 WIDTH, HEIGHT = 16, 4
 CHARS = "ab █▓·漢é"
@@ -134,3 +135,15 @@ def test_a_forgotten_frame_is_sent_whole() -> None:
 def test_a_combining_mark_stays_with_its_character() -> None:
     cells = _cells([Segment("e\u0301x")], ColorSystem.TRUECOLOR)
     assert [char for char, _ in cells] == ["e\u0301", "x"]
+
+
+async def test_a_row_that_is_drawn_after_a_layout_does_not_hide_the_widgets_of_the_others(fake) -> None:
+    app = SpecdeckApp(fake.FakeFeed(fake.serving()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        compositor = app.dashboard._compositor
+        cuts = [list(row) for row in compositor.cuts]
+        compositor._cuts = None  # as a layout leaves it
+        compositor._dirty_regions.add(Region(0, 0, 80, 1))
+        compositor.render_partial_update()
+        assert compositor.cuts == cuts
