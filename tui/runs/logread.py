@@ -39,6 +39,10 @@ class LogReader:
         self.lines += 1
         return self._grammar.feed(self.lines, text, seen_at)
 
+    def settle(self) -> list[Fact]:
+        """What was complete when its reader waited no longer."""
+        return self._grammar.settle()
+
     def finish(self, seen_at: float) -> list[Fact]:
         """What was still open: tracebacks without an end."""
         return self._grammar.finish(seen_at)

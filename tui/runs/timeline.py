@@ -77,7 +77,7 @@ def _moments(run: Run) -> Iterator[Moment]:
         entry = line.entry
         if isinstance(entry, LogEnds):
             if log is not None:
-                yield from (Moment(last, fact, log.bytes) for fact in log.finish(last))
+                yield from (Moment(last, fact, log.bytes) for fact in log.settle())
         elif entry is not None:
             last = entry.at
             if isinstance(entry, LogFact) and log is not None:  # of a line that was not finished then

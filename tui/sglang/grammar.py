@@ -22,7 +22,8 @@ class LogGrammar:
     """Turns the lines of one log into facts. Pure: the same lines give the same facts. It never raises.
 
     `feed` every line once, in order; `finish` when the log will not grow soon (the server exited, the file ended):
-    it ends open tracebacks. Feeding may go on afterwards.
+    it ends open tracebacks. `settle` when it has not grown for a moment: it ends those that lack nothing, for which
+    `waits` is true. Feeding may go on afterwards.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,15 @@ class LogGrammar:
         for record in self._splitter.split(text):
             self._record(number, record, seen_at, facts)
         return _last_of_each_bar(facts)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a traceback is complete unless the next line belongs to it."""
+        return self._tracebacks.told
+
+    def settle(self) -> list[Fact]:
+        """Ends what is complete."""
+        return [*self._tracebacks.settle()]
 
     def finish(self, seen_at: float) -> list[Fact]:
         """Ends what is open. `seen_at` is not used by tracebacks, which carry the time of their head."""

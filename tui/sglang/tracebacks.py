@@ -136,6 +136,15 @@ class TracebackAssembler:
             return self._stamped(record, number)
         return self._continued(record, number, at)
 
+    @property
+    def told(self) -> bool:
+        """Whether an open traceback has its exception, so that only more of its message could follow."""
+        return any(opened.type is not None for opened in self._open)
+
+    def settle(self) -> list[Traceback]:
+        """Ends the tracebacks that have their exception."""
+        return self._close([opened for opened in self._open if opened.type is not None])
+
     def finish(self) -> list[Traceback]:
         """Ends every open traceback."""
         return self._close(list(self._open))
