@@ -1,5 +1,6 @@
 """A campaign on the rehearsal machine, killed in the middle and resumed; then what other commands say of its runs."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 
 from tui.cli import main
 from tui.runs.store import RunStore
+from tui.runs.sweepplan import make_cases
+from tui.runs.sweeproom import SweepRoom
 from tui.runs.sweepstate import DONE, RUNNING, SKIPPED, Sweep, SweepStore
 from tui.server import stopping
 from tui.server.profiles import load
@@ -127,6 +130,9 @@ def test_its_table_says_whether_speculation_pays(campaign: Campaign, capsys: pyt
     assert "finished, 3 of 4 measured" in asked(capsys, "sweep", "--list")
     assert "skip " in asked(capsys, *campaign.arguments, "--plan-only")
     asked(capsys, "sweep", "--resume", status=2)
+    asked(capsys, "sweep", "--resume", sweep.name, status=2)  # it is finished
+    asked(capsys, "sweep", "--watch", "--json", status=2)
+    asked(capsys, "sweep", "--watch", status=2)  # nothing to show it on
     asked(capsys, "sweep", status=2)
 
 
@@ -200,3 +206,50 @@ def test_a_server_that_runs_is_benched(campaign: Campaign, capsys: pytest.Captur
         for _ in stopping.stop(campaign.store.load(run.name), 5.0, "the test is over"):
             pass
         asked(capsys, "runs", run.name, "--delete", "--yes")
+
+
+async def until(told: Callable[[], Awaitable[bool]]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not await told():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+
+
+async def test_a_sweep_in_the_background_is_watched_cancelled_and_gone_on_with(tmp_path: Path) -> None:
+    store, sweeps = RunStore(tmp_path), SweepStore(tmp_path)
+    cases = make_cases([BASE], ["cuda-graph-max-bs=512,128", f"port={free_port()}"])
+    asked = {"bench": "decode-1", "scale": 0.1, "engine": "auto", "rehearsal": True}
+    options = {"speed": 2000.0, "seed": 1, "scenario": "story", "no_save": True, "cwd": str(tmp_path)}
+    name = sweeps.new(cases, asked, None, options).name
+    room = SweepRoom(store)
+    try:
+        assert await room.resume(name) is None
+
+        async def launched() -> bool:
+            view = await room.view(name)
+            return view.state == "running" and view.rows[0].run is not None
+
+        await until(launched)
+        assert await room.cancel(name) is None
+
+        async def interrupted() -> bool:
+            return (await room.view(name)).state == "interrupted"
+
+        await until(interrupted)
+        assert store.active() == []
+        assert sweeps.load(name).trials[1].run is None
+        assert await room.resume(name) is None
+
+        async def finished() -> bool:
+            return (await room.view(name)).state == "finished"
+
+        await until(finished)
+        view = await room.view(name)
+        assert [row.place for row in view.rows] == [2, 1]
+        assert store.active() == []
+        assert "Cancelled" in sweeps.log(name).read_text()
+    finally:
+        sweeps.cancel(name)
+        for run in store.active():
+            for _ in stopping.kill(run, "the test is over"):
+                pass

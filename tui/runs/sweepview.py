@@ -37,7 +37,7 @@ class _Titles:
     def __init__(self, sweep: Sweep) -> None:
         cases = [trial.case for trial in sweep.trials]
         self._common = common_knobs(cases)
-        self._one_profile = len({case.profile for case in cases}) == 1
+        self._one_profile = len(cases) > 1 and len({case.profile for case in cases}) == 1
 
     def of(self, case: Case) -> str:
         knobs = {name: value for name, value in case.knobs.items() if name not in self._common}
