@@ -190,6 +190,22 @@ def test_facts_are_written_within_a_second(made: Make, store: RunStore) -> None:
     recorder.close()
 
 
+def test_what_a_reader_took_for_complete_is_so_in_the_replay_too(made: Make) -> None:
+    text = "Traceback (most recent call last):\nTypeError: too few\nTraceback (most recent call last):\n"
+    run = made(log=text)
+    told = Traceback(at=AT, line=1, last_line=2, exception="TypeError", message="too few")
+    recorder = Recorder(run.path, summarise=lambda _: None)
+    recorder.record([LogTail(at=AT + 1, lines=2, bytes=54)])
+    recorder.record([told])  # no line after it had come
+    recorder.record([Mark(at=AT + 2, text="later")])
+    recorder.record([LogTail(at=AT + 3, lines=3, bytes=len(text))])
+    recorder.close()
+    found = [fact for fact in facts_of(run) if isinstance(fact, Traceback | Mark)]
+    # The one that had only begun ends with the run.
+    assert [type(fact) for fact in found] == [Traceback, Mark, Traceback]
+    assert (found[0].exception, found[0].message) == (told.exception, told.message)
+
+
 def test_places_in_a_recording(made: Make) -> None:
     run = made(log=SERVED, exited=Exited(at=AT + 20, code=1))
     player = Player(lambda: moments(run))
