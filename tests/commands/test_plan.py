@@ -24,8 +24,9 @@ SERVERS = ROOT / "tests/fixtures/sglang-0.5.23"
 
 
 @pytest.fixture
-def plan(capsys):
-    """plan(arguments) -> (exit code, the JSON, checked against the schema)."""
+def plan(capsys, monkeypatch, tmp_path):
+    """plan(arguments) -> (exit code, the JSON, checked against the schema), where nothing was launched before."""
+    monkeypatch.setenv("SPECDECK_STATE_DIR", str(tmp_path))
 
     def run(*arguments):
         code = main(["plan", *arguments, "--json"])
@@ -208,8 +209,7 @@ def test_it_never_loads_the_screen_or_the_driver(capsys, monkeypatch):
     capsys.readouterr()
 
 
-def test_what_earlier_launches_measured_counts_for_the_same_model_on_this_machine(plan, monkeypatch, tmp_path):
-    monkeypatch.setenv("SPECDECK_STATE_DIR", str(tmp_path))
+def test_what_earlier_launches_measured_counts_for_the_same_model_on_this_machine(plan, tmp_path):
     tiny, version = ROOT / "profiles/tiny-plain.toml", ["--sglang-version", "0.5.23"]
     folder = RunStore(tmp_path).folder / "2026-11-29T12-00-00_tiny-plain"
     folder.mkdir(parents=True)
