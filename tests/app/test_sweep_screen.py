@@ -257,6 +257,17 @@ def test_a_budget_that_will_not_do_is_said(fake) -> None:
     assert "not known before a case has ended" in words(head_lines(first, (1, 1), 120))
 
 
+def test_titles_that_differ_at_the_end_stay_apart(fake) -> None:
+    long = "kimi-k2.5-eagle3 mem-fraction=0.85 steps=3 topk={} draft={}"
+    rows = tuple(fake.SweepRow(title=long.format(*pair), state="planned") for pair in ((1, 4), (4, 8)))
+    view = replace(fake.SWEEP, rows=rows)
+    for width in (80, 120):
+        for row, told in zip(rows, ("topk=1 draft=4", "topk=4 draft=8"), strict=True):
+            assert told in words([row_line(view, row, width, UNICODE, False)])
+    endless = fake.SweepRow(title="x" * 200, state="planned")
+    assert "x…" in words([row_line(replace(view, rows=(endless,)), endless, 80, UNICODE, False)])
+
+
 def test_a_row_never_writes_beyond_its_width(fake) -> None:
     for width in (60, 80, 100, 120, 200):
         for row in fake.SWEEP.rows:

@@ -19,9 +19,10 @@ STATE_STYLE = {
     "interrupted": "warn",
 }
 SHORT = {"will be skipped": "will skip"}
-WIDE = 110  # from here on every column
+WIDE = 110  # from here on as many columns as there is room for
+SHARE = 10  # cells that the last column needs
 NAMING = 3  # columns that say which case it is
-LEAST_CASE, MOST_CASE = 12, 44
+LEAST_CASE = 12
 NO_SWEEP = (
     "No sweep yet. One tries profiles and knob values unattended, in the background:",
     "specdeck sweep PROFILE --vary cuda-graph-max-bs=512,256,128 --budget 2h --watch",
@@ -76,31 +77,45 @@ def table_head(view: SweepView, width: int) -> Line:
     line: Line = [("  ", "plain")]
     for title, cells, right, _ in columns(view, width):
         line += [(pad(title, cells, right=right), "quiet"), ("  ", "plain")]
-    return [*line, (fit("to the best", width - sum(width_of(text) for text, _ in line)), "quiet")]
+    return [*line, (fit("vs best", width - sum(width_of(text) for text, _ in line)), "quiet")]
 
 
 def columns(view: SweepView, width: int) -> list[Column]:
     """The columns for a width; the last one takes what is left."""
     wide = width >= WIDE
-    loads = view.workloads[: 3 if wide else 1]
     longest = max([LEAST_CASE, *(width_of(escape(row.title)) for row in view.rows)])
-    found: list[Column] = [
+    case = min(longest, max(LEAST_CASE, (width - 76) if wide else (width - 44)))
+    naming: list[Column] = [
         ("#", 2, True, lambda row: ("" if row.place is None else str(row.place), "strong")),
         ("state", 9, False, lambda row: (SHORT.get(row.state, row.state), STATE_STYLE.get(row.state, "plain"))),
-        (
-            "case",
-            min(longest, MOST_CASE if wide else max(LEAST_CASE, width - 44)),
-            False,
-            lambda row: (escape(row.title), "strong"),
-        ),
+        ("case", case, False, lambda row: (_cut(escape(row.title), case), "strong")),
     ]
-    if wide:
-        found.append(("KV tokens", 9, True, lambda row: (count(row.kv_tokens), "plain")))
-        found.append(("ready", 6, True, lambda row: (duration(row.ready_s), "plain")))
-    for place, name in enumerate(loads):
-        found.append((name if wide else "tok/s", 9 if wide else 7, True, _speed_of(place)))
-    found.append(("accept", 6, True, lambda row: (number(row.accept_len, 2), "accept")))
-    return found
+    first, *others = [
+        (name if wide else "tok/s", max(7, width_of(name)) if wide else 7, True, _speed_of(place))
+        for place, name in enumerate(view.workloads or ("tok/s",))
+    ]
+    accept: Column = ("accept", 6, True, lambda row: (number(row.accept_len, 2), "accept"))
+    kv: Column = ("KV tokens", 9, True, lambda row: (count(row.kv_tokens), "plain"))
+    ready: Column = ("ready", 6, True, lambda row: (duration(row.ready_s), "plain"))
+    room = width - 2 - SHARE - sum(cells + 2 for _, cells, _, _ in (*naming, first, accept))
+    kept: list[Column] = []
+    for column in (kv, *others, ready) if wide else ():
+        if column[1] + 2 <= room:
+            kept.append(column)
+            room -= column[1] + 2
+    return [*naming, *(c for c in (kv, ready) if c in kept), first, *(c for c in others if c in kept), accept]
+
+
+def _cut(title: str, cells: int) -> str:
+    """A title that is too long loses its middle: what differs stands at its end."""
+    if width_of(title) <= cells:
+        return title
+    head, *words = title.split(" ")
+    head = fit(head, cells // 3)
+    tail = ""
+    while words and width_of(head) + 3 + width_of(words[-1]) + width_of(tail) <= cells:
+        tail = f" {words.pop()}{tail}"
+    return f"{head}{'' if head.endswith('…') else ' …'}{tail}" if tail else fit(title, cells)
 
 
 def _speed_of(place: int) -> Callable[[SweepRow], tuple[str, str]]:

@@ -8,6 +8,14 @@ from tui.runs.sweepstate import DONE, Sweep, Trial, ranked
 from tui.sglang.economics import BatchSpeed, economies, kv_cost, turns_over
 
 _NONE = object()
+_CALLED = {
+    "mem-fraction-static": "mem-fraction",
+    "speculative-algorithm": "algorithm",
+    "speculative-num-steps": "steps",
+    "speculative-eagle-topk": "topk",
+    "speculative-num-draft-tokens": "draft",
+    "speculative-draft-model-path": "draft-model",
+}
 
 
 def table_lines(sweep: Sweep) -> list[str]:
@@ -54,8 +62,9 @@ def common_knobs(cases: Sequence[Case]) -> set[str]:
 
 
 def short_title(case: Case, common: set[str]) -> str:
-    """The case without what all have in common."""
-    return Case(case.profile, {name: value for name, value in case.knobs.items() if name not in common}).title
+    """The case without what all have in common, the names of knobs cut to what an operator calls them."""
+    knobs = {_CALLED.get(name, name): value for name, value in case.knobs.items() if name not in common}
+    return Case(case.profile, knobs).title
 
 
 def _speeds(trial: Trial) -> dict[int, BatchSpeed]:

@@ -5,7 +5,7 @@ from tui.runs.benches import WORKLOADS, BenchError, workloads
 from tui.runs.runtext import plain
 from tui.runs.sweepplan import Case, profile_name
 from tui.runs.sweepstate import DONE, FAILED, PENDING, RUNNING, SKIPPED, Sweep, Trial, ranked
-from tui.runs.sweeptext import common_knobs, speculation_lines
+from tui.runs.sweeptext import common_knobs, short_title, speculation_lines
 from tui.runs.sweeptime import elapsed_s, left_s
 
 
@@ -40,9 +40,8 @@ class _Titles:
         self._one_profile = len(cases) > 1 and len({case.profile for case in cases}) == 1
 
     def of(self, case: Case) -> str:
-        knobs = {name: value for name, value in case.knobs.items() if name not in self._common}
-        title = Case(case.profile, knobs).title
-        if knobs and self._one_profile:
+        title = short_title(case, self._common)
+        if self._one_profile:
             title = title.removeprefix(f"{profile_name(case.profile)} ")
         return plain(title)
 
