@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import biglog, flood, latency, screen, startup
+from benchmarks import biglog, flood, ghosts, latency, screen, startup
 from benchmarks.scene import ROOT, Scene
 from benchmarks.table import Row, as_json, as_markdown, as_text
 
@@ -17,6 +17,7 @@ PARTS: dict[str, Callable[[Scene, bool], Iterator[Row]]] = {
     "startup": startup.rows,
     "screen": screen.rows,
     "latency": latency.rows,
+    "ghosts": ghosts.rows,
     "flood": flood.rows,
     "biglog": biglog.rows,
 }
