@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.facts import DecodeBatch, Fact, LogTail, PrefillBatch
-from tui.feed import backlog, logtask
+from tui.feed import backlog, logreading
 from tui.feed.backlog import SAMPLED_LINES, every_line, telling_lines
 from tui.feed.logtask import LogTask
 from tui.sources.logfile import LogFollower
@@ -57,9 +57,9 @@ def test_a_backlog_says_what_the_whole_says_with_fewer_lines_of_throughput(
 ) -> None:
     log = tmp_path / "server.log"
     written(log, 20_000)
-    monkeypatch.setattr(logtask, "BACKLOG_BYTES", 1 << 40)
+    monkeypatch.setattr(logreading, "BACKLOG_BYTES", 1 << 40)
     whole = read(log)
-    monkeypatch.setattr(logtask, "BACKLOG_BYTES", 100_000)
+    monkeypatch.setattr(logreading, "BACKLOG_BYTES", 100_000)
     monkeypatch.setattr(backlog, "BLOCK_BYTES", 20_000)
     sifted = read(log)
     assert telling(sifted) == telling(whole)

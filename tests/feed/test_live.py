@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.commands.status import look_at_target
 from tui.feed.live import LiveFeed
+from tui.feed.looking import look
 from tui.feed.place import RehearsalPlace, rehearsal_place
 from tui.feed.targets import of_run
 from tui.procid import alive
@@ -82,7 +82,7 @@ async def test_launch_watch_and_stop(store: RunStore, place: RehearsalPlace, fre
     assert store.active() == []
     run = store.latest()
     assert run is not None
-    later = await look_at_target(of_run(run), place)
+    later = look(of_run(run), place)
     assert (later.state, later.ready_at is not None) == (State.EXITED, True)
     assert run.facts.with_suffix(".jsonl.gz").exists() or run.facts.exists()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.facts import Fact, LoadProgress, LogTail, ServerReady, WeightsBegin
+from tui.facts import Fact, LoadProgress, LogTail, ServerReady, Traceback, WeightsBegin
 from tui.feed.logtask import LogTask
 from tui.feed.pump import Pump
 
@@ -75,4 +75,39 @@ async def test_a_line_reaches_the_snapshot_while_the_log_is_followed(log: Path) 
     stop.set()
     await asyncio.wait_for(running, 10)
     assert task.index is None
+    pump.close()
+
+
+DYING = """Traceback (most recent call last):
+  File "/sgl/launch.py", line 7, in main
+    run()
+TypeError: '>' not supported between instances of 'NoneType' and 'int'
+"""
+
+
+def test_a_look_at_a_log_that_ends_with_a_traceback_tells_it(log: Path) -> None:
+    log.write_text(DYING)
+    task = LogTask(log)
+    (told,) = of(Traceback, task.read_all())
+    assert told.exception == "TypeError"
+    assert of(Traceback, task.read_all()) == []
+    task.close()
+
+
+async def test_the_last_words_of_a_server_are_told_without_a_line_after_them(log: Path) -> None:
+    pump, stop, seen = Pump(), asyncio.Event(), []
+    task = LogTask(log)
+    running = asyncio.create_task(task.run(pump, stop, seen.extend))
+    first, last = DYING.splitlines(keepends=True)[:-1], DYING.splitlines(keepends=True)[-1]
+    log.write_text("".join(first))
+    await asyncio.wait_for(task.caught_up.wait(), 10)
+    with log.open("a") as file:
+        file.write(last)
+    await asyncio.wait_for(pump.urgent.wait(), 10)
+    (told,) = of(Traceback, seen)
+    assert (told.exception, told.last_line) == ("TypeError", 4)
+    verdict = (await pump.snapshot(0.0)).verdict
+    assert verdict is not None
+    stop.set()
+    await asyncio.wait_for(running, 10)
     pump.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui.commands.control import serves, wait_ready
+from tui.feed.looking import look
 from tui.feed.place import RehearsalPlace, rehearsal_place
 from tui.feed.pump import Pump
 from tui.feed.targets import of_run
@@ -19,7 +20,7 @@ from tui.runs.store import Run, RunStore
 from tui.server.control import launch
 from tui.server.profiles import find, set_knobs
 from tui.server.signals import kill_all, send_signal, server_tree
-from tui.snapshot import Snapshot, State
+from tui.snapshot import State
 
 
 @pytest.fixture
@@ -44,15 +45,6 @@ def served(store: RunStore, place: RehearsalPlace, free_port: int) -> Iterator[R
         kill_all(lambda: [*filter(alive, [run.keeper]), *server_tree(run.server, run.keeper, run.tree)], 10)
 
 
-async def look(run: Run, place: RehearsalPlace) -> Snapshot:
-    pump = Pump()
-    try:
-        await Watch(of_run(run), place, pump).first_look()
-        return await pump.snapshot(time.time())
-    finally:
-        pump.close()
-
-
 def wait(told: Callable[[], bool]) -> None:
     until = time.monotonic() + 20
     while not told():
@@ -66,7 +58,7 @@ def gone(run: Run) -> bool:
 
 async def test_ready_means_that_the_port_has_answered(served: Run, place: RehearsalPlace) -> None:
     assert served.ready_at is not None
-    snapshot = await look(served, place)
+    snapshot = look(of_run(served), place)
     assert (snapshot.state, snapshot.endpoint, snapshot.warnings) == (State.RUNNING, "ready", ())
 
 
@@ -75,13 +67,13 @@ async def test_a_lost_keeper_is_said_and_the_servers_end_is_noticed(served: Run,
     assert served.server is not None
     assert send_signal(served.keeper, signal.SIGKILL)
     wait(lambda: not alive(served.keeper))
-    snapshot = await look(served, place)
+    snapshot = look(of_run(served), place)
     assert snapshot.state is State.RUNNING
     assert [caution.kind for caution in snapshot.warnings] == ["keeper-gone"]
 
     kill_all(lambda: server_tree(served.server, None, served.tree), 10)
     wait(lambda: gone(served))
-    snapshot = await look(served, place)
+    snapshot = look(of_run(served), place)
     assert (snapshot.state, snapshot.exit_code, snapshot.warnings) == (State.FAILED, None, ())
 
 
@@ -91,7 +83,7 @@ async def test_an_end_that_the_journal_lost_is_taken_from_the_exit_note(served: 
     wait(lambda: gone(served))
     kept = [line for line in served.control.read_text().splitlines() if '"Exited"' not in line]
     served.control.write_text("".join(f"{line}\n" for line in kept))
-    snapshot = await look(served, place)
+    snapshot = look(of_run(served), place)
     assert (snapshot.state, snapshot.exit_signal) == (State.FAILED, "SIGKILL")
     assert [mark.text for mark in snapshot.marks].count("exit") == 1
 

@@ -1,17 +1,14 @@
 """One snapshot of the server: state, memory, load, verdict. Exit 0 it runs or ended well, 1 it failed, 2 unknown."""
 
 import argparse
-import asyncio
 import json
-import time
 
 from tui.commands.common import run_named, snapshot_json
+from tui.feed.looking import look
 from tui.feed.place import Place, place_of
-from tui.feed.pump import Pump
 from tui.feed.targets import Target, of_run
-from tui.feed.watch import Watch
 from tui.runs.store import RunStore
-from tui.snapshot import Snapshot, State
+from tui.snapshot import State
 
 EXIT = {State.FAILED: 1, State.UNKNOWN: 2, State.STOPPED: 2}
 
@@ -28,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show_once(target: Target, place: Place, *, as_json: bool) -> int:
     """Print one snapshot of a target; the exit status that goes with it."""
-    snapshot = asyncio.run(look_at_target(target, place))
+    snapshot = look(target, place)
     if as_json:
         print(json.dumps(snapshot_json(snapshot), indent=1))
     else:
@@ -36,13 +33,3 @@ def show_once(target: Target, place: Place, *, as_json: bool) -> int:
 
         print("\n".join(lines_of(snapshot)))
     return EXIT.get(snapshot.state, 0)
-
-
-async def look_at_target(target: Target, place: Place) -> Snapshot:
-    """One look at everything there is to know of a target."""
-    pump = Pump()
-    try:
-        await Watch(target, place, pump).first_look()
-        return await pump.snapshot(time.time())
-    finally:
-        pump.close()
