@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tui.app.text import DASH, count, escape, gib, pad, percent, value, wrap
+from tui.app.text import DASH, count, escape, fit, gib, pad, percent, value, width_of, wrap
 from tui.app.widgets.canvas import Line
 from tui.sglang import budget
 from tui.sglang.versions import parse_version
@@ -176,8 +176,8 @@ def _kv_formula(bar: GpuBar, rank: RankMemory, snapshot: Snapshot) -> str:
         if abs(found.rest - rank.kv_base) > max(SAME_GIB, 0.03 * rank.kv_base):
             words += ". SGLang allocated another amount: a token cap, whole pages or a reserve came in between"
     if rank.kv_base and snapshot.kv_tokens:
-        cell = rank.kv_base * 2**30 / snapshot.kv_tokens
-        words += f". It holds {count(snapshot.kv_tokens)} tokens of {cell:,.0f} bytes".replace(",", " ")
+        cell = rank.kv_base * 2**20 / snapshot.kv_tokens
+        words += f". It holds {count(snapshot.kv_tokens)} tokens of {cell:.1f} KiB"
     if bar.kv_used_gib is not None and (whole := _gib(bar, "kv")):
         words += f"; {percent(bar.kv_used_gib / whole)} of it, {bar.kv_used_gib:.2f} GiB, hold tokens now"
     return words + "."
@@ -211,13 +211,16 @@ def _gib(bar: GpuBar, name: str) -> float | None:
 def entry_lines(entries: Sequence[Explained], width: int, unit: str = "GiB") -> list[Line]:
     """Numbers with their explanations below, each whole; in a column when all have the same unit."""
     lines: list[Line] = []
-    name_room = max((len(entry.name) for entry in entries), default=0) + 1
+    names = [fit(escape(entry.name), width // 2) for entry in entries]
+    name_room = max(map(width_of, names), default=0) + 1
     size_room = max((len(entry.size) for entry in entries), default=0)
-    for entry in entries:
+    for name, entry in zip(names, entries, strict=True):
         style = entry.name if entry.name in SEGMENTS else "strong"
-        size = pad(escape(entry.size), size_room, right=True) if unit else escape(entry.size)
-        source = f" {unit}  {entry.source}" if unit else f"  {entry.source}"
-        lines.append([(f"  {pad(entry.name, name_room)} ", style), (size, "strong"), (source, "quiet")])
+        size = pad(entry.size, size_room, right=True) + f" {unit}" if unit else entry.size
+        sizes = wrap(escape(size), max(8, width - name_room - 5 - len(entry.source))) if not unit else [size]
+        for i, part in enumerate(sizes or [""]):
+            source = f"  {entry.source}" if i == 0 else ""
+            lines.append([(f"  {pad(name if i == 0 else '', name_room)} ", style), (part, "strong"), (source, "quiet")])
         for label, words in entry.rows:
             for i, part in enumerate(wrap(escape(words), max(20, width - LABEL - 4))):
                 lines.append([(f"    {pad(label if i == 0 else '', LABEL - 2)}", "quiet"), (part, "plain")])

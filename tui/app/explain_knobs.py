@@ -87,9 +87,9 @@ def _chunk(setting: object, snapshot: Snapshot) -> str:
 def _cell(_: object, snapshot: Snapshot) -> str:
     base = next((rank.kv_base for rank in snapshot.ranks if rank.kv_base), None)
     if not base or not snapshot.kv_tokens:
-        return "the bytes of a token in the KV cache, and so how many tokens it holds."
-    cell = count(round(base * 2**30 / snapshot.kv_tokens))
-    return f"the bytes of a token in the KV cache, now {cell}: {count(snapshot.kv_tokens)} tokens in {base:.2f} GiB."
+        return "the size of a token in the KV cache, and so how many tokens it holds."
+    cell = base * 2**20 / snapshot.kv_tokens
+    return f"the size of a token in the KV cache, now {cell:.1f} KiB: {count(snapshot.kv_tokens)} in {base:.2f} GiB."
 
 
 def _draft(_: object, snapshot: Snapshot) -> str:

@@ -7,7 +7,7 @@ from tui.app.explain import bar_entries, entry_lines, plan_entries
 from tui.app.explain_knobs import knob_entry
 from tui.app.explain_numbers import number_entries
 from tui.app.screens.reader import Reader
-from tui.app.text import escape, wrap
+from tui.app.text import escape, fit, wrap
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.notices import notices
@@ -67,7 +67,7 @@ class Explaining:
 def bar_lines(bar: GpuBar, snapshot: Snapshot, plan: GpuBar | None, how: str, width: int) -> list[Line]:
     """A GPU's segments now, and below them those of the plan for the changed knobs."""
     simulated = "  simulated" if snapshot.rehearsal else ""
-    lines: list[Line] = [[(f" {escape(bar.name)}  {escape(bar.uuid)}{simulated}", "quiet")], []]
+    lines: list[Line] = [[(fit(f" {escape(bar.name)}  {escape(bar.uuid)}{simulated}", width), "quiet")], []]
     lines += entry_lines(bar_entries(bar, snapshot, how), width)
     if plan is not None:
         lines += [
