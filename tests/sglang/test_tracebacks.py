@@ -4,6 +4,8 @@
 import pytest
 
 from tui.facts import Problem, Traceback
+from tui.sglang.diagnosis import Doctor
+from tui.sglang.grammar import LogGrammar
 
 STAMP0 = "[2026-11-29 12:00:00 TP0] "
 STAMP1 = "[2026-11-29 12:00:01 TP1] "
@@ -249,3 +251,53 @@ def test_many_open_at_once_are_bounded(read):
 def test_secrets_in_messages_are_masked(read):
     (fact,) = _tracebacks(read(["ValueError: bad arguments api_key='sk-abc'"]))
     assert "sk-abc" not in fact.message
+
+
+CHAIN = """Traceback (most recent call last):
+  File "/sgl/a.py", line 1, in connect
+    dial()
+ConnectionRefusedError: [Errno 111] Connection refused
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/sgl/b.py", line 2, in load
+    raise ValueError("one")
+ValueError: one
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/sgl/c.py", line 3, in main
+    raise TypeError("two")
+TypeError: two
+"""
+
+
+def test_a_reader_that_does_not_wait_gets_the_whole_chain_when_it_goes_on(read):
+    (whole,) = _tracebacks(read(CHAIN))
+    grammar, doctor, told = LogGrammar(), Doctor(), []
+    for number, line in enumerate(CHAIN.splitlines(), 1):
+        facts = [*grammar.feed(number, line, 0.0), *grammar.settle()]
+        assert not grammar.waits
+        told += _tracebacks(facts)
+        doctor.extend(facts)
+    assert [fact.exception for fact in told] == ["ConnectionRefusedError", "ValueError", "TypeError"]
+    assert told[-1].chain == whole.chain
+    assert (told[-1].line, told[-1].last_line, told[-1].where) == (whole.line, whole.last_line, whole.where)
+    (incident,) = doctor.case().incidents
+    assert incident.trace == told[-1]
+
+
+def test_what_was_settled_is_not_continued_by_anything_else(read):
+    grammar = LogGrammar()
+    for number, line in enumerate(CHAIN.splitlines()[:4], 1):
+        grammar.feed(number, line, 0.0)
+    assert len(grammar.settle()) == 1
+    assert grammar.feed(5, "", 0.0) == []
+    grammar.feed(6, STAMP0 + "something else", 0.0)
+    assert (
+        _tracebacks(grammar.feed(7, "During handling of the above exception, another exception occurred:", 0.0)) == []
+    )
+    assert not grammar.waits
+    assert _tracebacks(grammar.finish(0.0)) == []

@@ -121,14 +121,17 @@ class TracebackAssembler:
 
     def __init__(self) -> None:
         self._open: list[_Open] = []  # the one continued last is at the end
+        self._settled: list[_Open] = []  # given already; only an exception raised from them would continue them
 
     @property
     def busy(self) -> bool:
         """Whether a line without any known word may still belong to a traceback."""
-        return bool(self._open)
+        return bool(self._open or self._settled)
 
     def feed(self, record: Record, number: int, at: float) -> tuple[Kind, str | None, list[Traceback]]:
         """What the record is, whose rank it belongs to, and the tracebacks that it ends."""
+        if self._settled and record.message.strip():
+            self._reopen(record)
         head = _HEAD.search(record.message) if "Traceback (most" in record.message else None
         if head is not None:
             return Kind.FRAME, record.rank, self._head(record, head, number, at)
@@ -142,8 +145,18 @@ class TracebackAssembler:
         return any(opened.type is not None for opened in self._open)
 
     def settle(self) -> list[Traceback]:
-        """Ends the tracebacks that have their exception."""
-        return self._close([opened for opened in self._open if opened.type is not None])
+        """Ends the tracebacks that have their exception.
+
+        Of one that goes on all the same, with the next exception of its chain, the whole is given once more.
+        """
+        complete = [opened for opened in self._open if opened.type is not None]
+        self._settled = complete or self._settled
+        return self._close(complete)
+
+    def _reopen(self, record: Record) -> None:
+        settled, self._settled = self._settled, []
+        if not record.stamped and any(phrase in record.message for phrase in _CHAINED):
+            self._open += [opened for opened in settled if opened.source == record.source][-1:]
 
     def finish(self) -> list[Traceback]:
         """Ends every open traceback."""

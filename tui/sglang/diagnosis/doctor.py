@@ -178,6 +178,8 @@ class Doctor:
             if kept >= MOST_OF_A_WARNING and fact.code in WARNINGS:
                 return
             self._counts[fact.code] = kept + 1
+        else:
+            self._seen = [seen for seen in self._seen if not _goes_on(seen.fact, fact)]
         if len(self._seen) >= MOST_SEEN:
             return
         self._outlived.clear()
@@ -310,3 +312,10 @@ class Doctor:
         self._move(fact.rank, When.DRAFT_POOL if memory.sized else When.POOL)
         if memory.kv_gib is None and fact.gib and fact.tokens:
             self._remember(fact.rank, kv_gib=fact.gib, kv_tokens=fact.tokens)
+
+
+def _goes_on(before: Problem | Traceback, now: Traceback) -> bool:
+    """Whether `now` is the whole of a traceback of which `before` was the beginning."""
+    if not isinstance(before, Traceback) or (before.line, before.rank) != (now.line, now.rank):
+        return False
+    return now.chain[: len(before.chain)] == before.chain and len(now.chain) > len(before.chain)
