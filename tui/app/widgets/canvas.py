@@ -1,10 +1,11 @@
 """A widget that draws lines of styled runs and repaints only the lines that changed."""
 
+from collections.abc import Mapping
 from itertools import zip_longest
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -17,40 +18,41 @@ Run = tuple[str, str]  # text, name of a style
 Line = list[Run]
 
 DIM = "dim "  # before a style's name: the same, fainter
+PLAIN, BOLD, REVERSE = Style(), Style(bold=True), Style(reverse=True)
 
-STYLES = (
-    "plain",
-    "quiet",
-    "faint",
-    "strong",
-    "title",
-    "good",
-    "warn",
-    "bad",
-    "key",
-    "cursor",
-    "changed",
-    "tick",
-    "tick-over",
-    "base",
-    "draft",
-    "graphs",
-    "kv-used",
-    "kv",
-    "other",
-    "foreign",
-    "free",
-    "unknown",
-    "speed",
-    "accept",
-    "ghost",
-)
+# Name of a style -> a colour of the theme (see `tui.app.themes`), and how the text stands. They are no CSS classes:
+# Textual would match each of them anew for every widget whenever the size or the screen changes.
+STYLES: Mapping[str, tuple[str, Style]] = {
+    "plain": ("foreground", PLAIN),
+    "quiet": ("quiet", PLAIN),
+    "faint": ("faint", PLAIN),
+    "strong": ("strong", PLAIN),
+    "title": ("strong", BOLD),
+    "good": ("success", PLAIN),
+    "warn": ("warning", PLAIN),
+    "bad": ("error", BOLD),
+    "key": ("primary", BOLD),
+    "cursor": ("strong", REVERSE),
+    "changed": ("accent", BOLD),
+    "tick": ("tick", BOLD),
+    "tick-over": ("error", BOLD + REVERSE),
+    "base": ("seg-base", PLAIN),
+    "draft": ("seg-draft", PLAIN),
+    "graphs": ("seg-graphs", PLAIN),
+    "kv-used": ("seg-kv-used", PLAIN),
+    "kv": ("seg-kv", PLAIN),
+    "other": ("seg-other", PLAIN),
+    "foreign": ("seg-foreign", PLAIN),
+    "free": ("seg-free", PLAIN),
+    "unknown": ("faint", PLAIN),
+    "speed": ("line-speed", PLAIN),
+    "accept": ("line-accept", PLAIN),
+    "ghost": ("accent", PLAIN),
+}
 
 
 class Canvas(Widget):
     """Subclasses write `lines`; whoever has news calls `redraw`."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"canvas--{name}" for name in STYLES}
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -111,7 +113,10 @@ class Canvas(Widget):
     def _style(self, name: str) -> Style:
         style = self._styles.get(name)
         if style is None:
-            style = self.get_component_rich_style(f"canvas--{name.removeprefix(DIM)}")
+            variable, manner = STYLES[name.removeprefix(DIM)]
+            background = self.background_colors[1]
+            colour = background + Color.parse(self.app.theme_variables[variable])
+            style = Style.from_color(colour.rich_color, background.rich_color if background.a else None) + manner
             if name.startswith(DIM):
                 style += Style(dim=True)
             self._styles[name] = style
