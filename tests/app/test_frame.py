@@ -1,6 +1,7 @@
 """Differences, sent to a terminal, give the same picture as drawing everything."""
 
 import re
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
+from tui.app import main
 from tui.app.frame import Frame, _cells
 from tui.app.main import SpecdeckApp
 
@@ -147,3 +149,38 @@ async def test_a_row_that_is_drawn_after_a_layout_does_not_hide_the_widgets_of_t
         compositor._dirty_regions.add(Region(0, 0, 80, 1))
         compositor.render_partial_update()
         assert compositor.cuts == cuts
+
+
+class Sent(SpecdeckApp):
+    """Remembers what a terminal would show."""
+
+    CSS_PATH = Path(main.__file__).with_name("specdeck.tcss")
+    terminal: Terminal
+
+    def _display(self, screen, renderable) -> None:
+        if renderable is not None:
+            self.terminal.write(send(self._frame, renderable))
+
+
+async def test_partial_updates_of_the_dashboard_end_in_what_it_shows_when_drawn_whole(fake) -> None:
+    """Only what is seen where something changed is asked for its lines, so nothing may be left out."""
+    feed = fake.FakeFeed(fake.serving())
+    app = Sent(feed)
+    app.terminal = Terminal()
+    async with app.run_test(size=(120, 40)) as pilot:
+        for snapshot in (fake.loading(), fake.serving(), fake.crashed(), fake.many(), fake.cautioned(), fake.serving()):
+            feed.push(snapshot)
+            await pilot.pause()
+            await pilot.press("tab")
+            await pilot.pause()
+        await pilot.press("question_mark")
+        await pilot.pause()
+        feed.push(fake.crashed())
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        for _ in range(3):
+            await pilot.pause(0.05)
+        whole = Terminal()
+        whole.write(send(Frame(), app.screen._compositor.render_full_update()))
+        assert app.terminal.cells == whole.cells

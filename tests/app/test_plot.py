@@ -8,6 +8,7 @@ from tui.app.axes import window_of_all
 from tui.app.glyphs import ASCII, UNICODE
 from tui.app.main import SpecdeckApp
 from tui.app.text import width_of
+from tui.app.widgets import plot
 from tui.app.widgets.plot import SERIES, SPANS, Plot, chart, economy_lines, title
 from tui.snapshot import PlotMark
 
@@ -101,3 +102,23 @@ def test_the_name_of_a_mark_at_the_edge_stays_in_sight(fake, seconds: tuple[floa
     axis = "".join(text for text, _ in chart(shot, (now - 600.0, now), (70, 8), UNICODE)[-1])
     assert words in axis
     assert len(axis) <= 70
+
+
+async def test_the_chart_is_built_when_there_is_something_for_another_column(fake, monkeypatch) -> None:
+    built = []
+    whole = plot.chart
+    monkeypatch.setattr(plot, "chart", lambda *args: built.append(args) or whole(*args))
+    feed = fake.FakeFeed(fake.serving())
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        pane = app.screen.query_one(plot.Plot)
+        points = list(feed.snapshot.points)
+        before, at, columns = len(built), points[-1].at, set()
+        for second in range(60):
+            points.append(replace(points[-1], at=at + 0.5 * second, gen_tok_s=80.0 + second))
+            snapshot = replace(feed.snapshot, points=tuple(points))
+            columns.add(plot.column_of(points[-1].at, plot.window(snapshot.at, 600.0), pane.size.width))
+            pane.show(snapshot)
+        assert 2 < len(columns) < 20
+        assert len(columns) - 1 <= len(built) - before <= len(columns)

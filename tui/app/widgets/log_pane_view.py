@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections import deque
 
 from tui.app.log_document import ByteDocument, Entry, LineDocument
 from tui.app.log_filter import LineFilter
 from tui.app.log_query import Query, line_filter
 from tui.app.log_view import Placed, Window
+from tui.app.pace import Pace
 from tui.app.widgets.canvas import Canvas, Line
 from tui.app.widgets.log_pane_rows import Look, Standing, height_of, row_line, title_line
 from tui.app.widgets.log_pane_work import LogWork
@@ -16,9 +16,6 @@ from tui.snapshot import Snapshot
 from tui.sources.lineindex import LineIndex
 
 TICK_S = 0.1
-STREAM = 5  # so many ticks with news within a second are a stream, which is drawn twice a second
-STREAM_S = 1.0
-REST_S = 0.45
 FAR_BYTES = 4 * 1024 * 1024  # so much is not indexed yet: the end is shown by offsets
 WIDE = 150  # columns from which line numbers are shown unasked
 
@@ -36,8 +33,7 @@ class LogPaneView(Canvas, can_focus=True):
         self._held_back = False
         self._seen = (0, 0)  # bytes indexed, positions, when last drawn
         self._came = (0, 0)  # the same at the last tick
-        self._news_at: deque[float] = deque(maxlen=STREAM)
-        self._drew_new_at = -1e9
+        self._pace = Pace()
         self._count_left = 0  # lines there were when following ended
         self._cursor: int | None = None
         self._wrap = False
@@ -64,7 +60,8 @@ class LogPaneView(Canvas, can_focus=True):
         self._errors = snapshot.error_lines
         self._tick()
         self._shown_lines = self._lines_total()
-        self.redraw()
+        if not (self._following and self._pace.streams(time.monotonic())):
+            self.redraw()
 
     def on_mount(self) -> None:
         self._look_out()
@@ -130,18 +127,10 @@ class LogPaneView(Canvas, can_focus=True):
         seen = (index.scanned, self._total())
         now = time.monotonic()
         if seen != self._came:
-            self._news_at.append(now)
+            self._pace.news(now)
             self._came = seen
-        if self._following and (seen != self._seen or self._held_back) and self._is_due(now):
+        if self._following and (seen != self._seen or self._held_back) and self._pace.is_due(now):
             self.redraw()
-
-    def _is_due(self, now: float) -> bool:
-        """A line that comes alone is drawn at once; of a stream each drawing would cost the same and show less."""
-        streams = len(self._news_at) == STREAM and now - self._news_at[0] < STREAM_S
-        if streams and now - self._drew_new_at < REST_S:
-            return False
-        self._drew_new_at = now
-        return True
 
     def _by_lines(self, index: LineIndex) -> None:
         """The index has come near the end: from offsets to line numbers."""

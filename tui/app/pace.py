@@ -1,0 +1,32 @@
+"""When new lines of the log are drawn."""
+
+from collections import deque
+
+STREAM, STREAM_S = 5, 1.0  # so many looks with news within this time are a stream
+REST_S = 0.45
+
+
+class Pace:
+    """A line that comes alone is drawn at once; a stream twice a second: each drawing would cost the same, show less.
+
+    Times are seconds of one clock that never goes back.
+    """
+
+    def __init__(self) -> None:
+        self._news_at: deque[float] = deque(maxlen=STREAM)
+        self._drew_at = -1e9
+
+    def news(self, now: float) -> None:
+        """Something has come."""
+        self._news_at.append(now)
+
+    def streams(self, now: float) -> bool:
+        """Whether lines come so fast that each is not drawn by itself."""
+        return len(self._news_at) == STREAM and now - self._news_at[0] < STREAM_S
+
+    def is_due(self, now: float) -> bool:
+        """Whether what has come is to be drawn now; then it counts as drawn."""
+        if self.streams(now) and now - self._drew_at < REST_S:
+            return False
+        self._drew_at = now
+        return True
