@@ -1,13 +1,13 @@
 """What the app needs from the rest of specdeck. The app knows nothing else: no server, no GPU, no profile."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tui.frozen import frozen
 from tui.snapshot import GpuBar, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ProfileChoice:
     """A profile that may be launched; `problem` says why it may not."""
 
@@ -17,7 +17,7 @@ class ProfileChoice:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class FlagInfo:
     """A launch flag as the knob editor sees it. `type`: bool, int, float, str, json, or size ("4k").
 
@@ -61,7 +61,7 @@ class Told(str):
         return told
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class SeenServer:
     """An SGLang server on this machine, whoever started it. `ours`: the run by which specdeck knows it."""
 
@@ -93,7 +93,7 @@ class Forecast(Protocol):
     def fraction_formula(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunRow:
     """One run of the history. `damaged`: why nothing is known of it. Sizes are GiB of the tightest rank.
 
@@ -120,7 +120,7 @@ class RunRow:
     knobs: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunComparison:
     """Runs side by side against the first of them. Each tuple of values has one for each of `runs`.
 
@@ -137,7 +137,7 @@ class RunComparison:
     ready: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepRow:
     """One case of a sweep. `state`: "planned", "will be skipped", "running", "done", "failed", "skipped".
 
@@ -160,7 +160,7 @@ class SweepRow:
     case: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepView:
     """A sweep as it stands. `state`: "running", "interrupted", "finished", "damaged" (`problem` says why).
 
@@ -238,7 +238,7 @@ class History(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Place:
     """A place of a recording to jump to. `at_s`: seconds after its start; `kind`: "phase", "mark" or "crash"."""
 

@@ -1,7 +1,6 @@
 """The operator's own keys: $XDG_CONFIG_HOME/specdeck/keymap.toml, a table of binding id = keys."""
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -29,6 +28,8 @@ def load(path: Path, known: Iterable[str]) -> dict[str, str]:
 
     Raises KeymapError when it is not TOML, names a binding that does not exist, or gives keys that are not text.
     """
+    import tomllib  # only for who has such a file
+
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from tui.facts import Traceback
 from tui.frozen import frozen
-from tui.sglang.prefix import Splitter
-from tui.sglang.tracebacks import TracebackAssembler
 
 HEAD = "Traceback (most recent call last)"
 MOST_LINES = 400  # of one traceback
@@ -51,6 +49,9 @@ def likeness(text: str) -> str:
 
 
 def _block(texts: Sequence[str], first: int) -> Block | None:
+    from tui.sglang.prefix import Splitter
+    from tui.sglang.tracebacks import TracebackAssembler  # with every rule of a problem: not for the first frame
+
     assembler, splitter = TracebackAssembler(), Splitter()
     for i in range(first, min(len(texts), first + MOST_LINES)):
         if i > first and HEAD in texts[i] and any(record.stamped for record in splitter.split(texts[i])):

@@ -5,9 +5,9 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -20,10 +20,12 @@ from tui.app.dump import screen_text
 from tui.app.frame import Frame
 from tui.app.glyphs import glyphs
 from tui.app.screens.dashboard import CONTROL, Dashboard
-from tui.app.screens.reader import Entry, HelpScreen
-from tui.app.screens.replay import ReplayDashboard
+from tui.errors import SpecdeckError
 from tui.port import Feed
 from tui.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tui.app.screens.reader import Entry
 
 # Seconds between two drawings of ordinary news, slowest first.
 RATES = (10.0, 5.0, 2.0, 1.0, 0.5, 0.25)
@@ -66,12 +68,17 @@ class SpecdeckApp(App[int], inherit_bindings=False):
         ascii_only: bool = False,
         theme: str | None = None,
         mouse: bool = True,
+        open_feed: Callable[[], Feed] | None = None,
     ) -> None:
+        """`open_feed` makes the feed that takes the place of `feed` when the first frame is seen."""
         # Textual chooses between no colour and grey before there is a theme of ours: True here makes it no colour.
         super().__init__(ansi_color=True if terminal.no_colour(os.environ) else None)
         self.set_reactive(App.ansi_color, None)
         self.animation_level = "none"
         self._feed = feed
+        self._open_feed = open_feed
+        self.problem: SpecdeckError | None = None  # why there is nothing to show
+        self._asked_read_only = read_only
         self.read_only = read_only or feed.read_only
         environ = dict(os.environ)
         plainly = ascii_only or terminal.few_glyphs(environ)
@@ -98,24 +105,46 @@ class SpecdeckApp(App[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._load_keymap()
-        self.dashboard = Dashboard(self._feed) if self._feed.playback is None else ReplayDashboard(self._feed)
+        self.dashboard = self._make_dashboard()
         self.push_screen(self.dashboard)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
-        self.run_worker(self._follow(), group="feed")
-        if not gc.isenabled():
-            self.set_timer(STANDS_S, stand)
+        self.call_after_refresh(self.run_worker, self._follow, group="feed")
         if not self.is_headless and not self.is_web:
             self.set_interval(WATCHDOG_S, self._leave_if_terminal_gone)
 
+    def _make_dashboard(self) -> Dashboard:
+        if self._feed.playback is None:
+            return Dashboard(self._feed)
+        from tui.app.screens.replay import ReplayDashboard
+
+        return ReplayDashboard(self._feed)
+
     # ---- the feed
+
+    @property
+    def feed(self) -> Feed:
+        """What the screen shows now."""
+        return self._feed
 
     async def _follow(self) -> None:
         try:
+            if self._open_feed is not None:
+                self._take(await asyncio.to_thread(self._open_feed))
+            if not gc.isenabled():
+                self.set_timer(STANDS_S, stand)
             await self._feed.run(self.receive)
+        except SpecdeckError as error:
+            self.problem = error
+            self.exit(2)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             self.notify(f"The data stream stopped: {error or type(error).__name__}", severity="error", timeout=3600)
+
+    def _take(self, feed: Feed) -> None:
+        self._feed = feed
+        self.read_only = self._asked_read_only or feed.read_only
+        self.dashboard.take(feed)
 
     def receive(self, snapshot: Snapshot) -> None:
         """News from the feed. Ordinary news is drawn at the chosen rate, great news at once."""
@@ -185,6 +214,8 @@ class SpecdeckApp(App[int], inherit_bindings=False):
         self.action_hint_leave()
 
     def action_help(self) -> None:
+        from tui.app.screens.reader import HelpScreen
+
         if isinstance(self.screen, (HelpScreen, CommandPalette)):
             return
         path = keymap.config_folder(self._environ) / "keymap.toml"
@@ -253,7 +284,7 @@ class SpecdeckApp(App[int], inherit_bindings=False):
 
     # ---- keys and commands
 
-    def key_entries(self) -> list[Entry]:
+    def key_entries(self) -> list["Entry"]:
         """(group, keys, words) of every binding that can be used, those of the screen as it is first."""
         near = [type(node) for node in (self.screen, self.focused) if node is not None]
         return [
@@ -312,11 +343,22 @@ def stand() -> None:
     gc.enable()
 
 
-def run(feed: Feed, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:
-    """The dashboard until the operator leaves it; the exit code."""
+def run(
+    feed: Feed,
+    *,
+    read_only: bool,
+    mouse: bool,
+    ascii_only: bool,
+    theme: str | None,
+    open_feed: Callable[[], Feed] | None = None,
+) -> int:
+    """The dashboard until the operator leaves it; the exit code. Raises SpecdeckError when no feed could be made."""
     prepare()
-    app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse)
+    app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse, open_feed=open_feed)
     code = app.run(mouse=mouse)
+    if app.problem is not None:
+        raise app.problem
+    feed = app.feed
     if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
         sys.stderr.write(feed.leaving + "\n")
     return code if code is not None else app.return_code or 0

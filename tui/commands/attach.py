@@ -2,8 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tui.commands.dashboard import add_screen_arguments, show
+from tui.commands.arguments import add_screen_arguments
+from tui.commands.dashboard import show
+
+if TYPE_CHECKING:
+    from tui.port import Feed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,20 +23,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.once:
+        from tui.commands.attachtarget import target_of
+        from tui.commands.status import show_once
+        from tui.feed.place import RealPlace
+        from tui.runs.store import RunStore
+
+        return show_once(target_of(options, RunStore()), RealPlace(), as_json=options.json)
+    from tui.app import refusal
+    from tui.errors import SpecdeckError
+
+    if (problem := refusal()) is not None:
+        raise SpecdeckError(problem)
+    return show(lambda: open_feed(options), options)
+
+
+def open_feed(options: argparse.Namespace) -> "Feed":
+    """The server that the options name, watched. Raises SpecdeckError."""
     from tui.commands.attachtarget import target_of
+    from tui.feed.live import LiveFeed
     from tui.feed.place import RealPlace
     from tui.runs.store import RunStore
 
     store = RunStore()
-    target = target_of(options, store)
-    if options.once:
-        from tui.commands.status import show_once
-
-        return show_once(target, RealPlace(), as_json=options.json)
-    from tui.app import refusal
-    from tui.errors import SpecdeckError
-    from tui.feed.live import LiveFeed
-
-    if (problem := refusal()) is not None:
-        raise SpecdeckError(problem)
-    return show(LiveFeed(RealPlace(), store, target, read_only=options.read_only), options)
+    return LiveFeed(RealPlace(), store, target_of(options, store), read_only=options.read_only)

@@ -6,22 +6,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from tui.commands.arguments import add_place_arguments as add_place_arguments
 from tui.errors import SpecdeckError
 from tui.feed.place import Place, RealPlace, RehearsalPlace, rehearsal_place
 from tui.rehearsal.machine import Settings, check, parse_machine
 from tui.runs.store import Run, RunStore
 from tui.snapshot import Snapshot
-
-
-def add_place_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that put a command on the rehearsal machine."""
-    group = parser.add_argument_group("rehearsal (a simulated machine: nothing real is started)")
-    group.add_argument("--rehearsal", action="store_true", help="run on the simulated machine")
-    group.add_argument("--speed", type=float, default=60.0, metavar="N", help="simulated seconds per second (60)")
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="makes every number repeat")
-    group.add_argument("--sglang-version", metavar="V", help="which SGLang is rehearsed (default: the profile's)")
-    group.add_argument("--machine", metavar="8x97887MiB", help="the simulated GPUs")
-    group.add_argument("--scenario", default="story", metavar="NAME", help="what happens there; see `specdeck demo`")
 
 
 def place_from(options: argparse.Namespace, store: RunStore) -> Place:

@@ -2,9 +2,10 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tui.commands.common import add_place_arguments
+from tui.commands.arguments import add_place_arguments, add_screen_arguments
 
 if TYPE_CHECKING:
     from tui.feed.place import RealPlace
@@ -18,21 +19,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place_arguments(parser)
 
 
-def add_screen_arguments(parser: argparse.ArgumentParser) -> None:
-    """How the screen looks and what it may do."""
-    group = parser.add_argument_group("screen")
-    group.add_argument("--read-only", action="store_true", help="watch only: no key starts or stops anything")
-    group.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    group.add_argument("--ascii", action="store_true", help="letters instead of block glyphs")
-    group.add_argument("--theme", metavar="NAME", help="dark, light, contrast, ansi, or one of Textual's")
-
-
 def run(options: argparse.Namespace) -> int:
     from tui.app import refusal
 
     if (problem := refusal()) is not None:
         print(f"specdeck: {problem}", file=sys.stderr)
         return 2
+    return show(lambda: open_feed(options), options)
+
+
+def open_feed(options: argparse.Namespace) -> "Feed":
+    """What the options name, watched. Raises SpecdeckError."""
     from tui.commands.common import place_from
     from tui.feed.coach import Coach
     from tui.feed.live import LiveFeed
@@ -58,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             feed.launch_first = options.profile
     elif place.rehearsal and not options.read_only:
         feed.coach = Coach()
-    return show(feed, options)
+    return feed
 
 
 def has_gpu(place: "RealPlace") -> bool:
@@ -68,12 +65,15 @@ def has_gpu(place: "RealPlace") -> bool:
     return bool(place.sample(time.time(), (), host=False).gpus)
 
 
-def show(feed: "Feed", options: argparse.Namespace) -> int:
-    """The screen for a feed, until it is left; then a word about what goes on without it."""
-    from tui.app import run_app
+def show(open_feed: "Callable[[], Feed]", options: argparse.Namespace) -> int:
+    """The screen for a feed that is made when the screen is there; then a word about what goes on without it.
 
-    return run_app(
-        feed,
+    Raises what `open_feed` raises.
+    """
+    from tui.app import open_app
+
+    return open_app(
+        open_feed,
         read_only=options.read_only,
         mouse=not options.no_mouse,
         ascii=options.ascii,

@@ -2,8 +2,14 @@
 
 import argparse
 import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from tui.commands.dashboard import add_screen_arguments, show
+from tui.commands.arguments import add_screen_arguments
+from tui.commands.dashboard import show
+
+if TYPE_CHECKING:
+    from tui.port import Feed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.rehearsal.scenarios import SCENARIOS
-
     if options.list:
+        from tui.rehearsal.scenarios import SCENARIOS
+
         width = max(map(len, SCENARIOS))
         print("\n".join(f"{name:<{width}}  {scenario.caption}" for name, scenario in SCENARIOS.items()))
         return 0
@@ -30,12 +36,18 @@ def run(options: argparse.Namespace) -> int:
     if (problem := refusal()) is not None:
         print(f"specdeck demo: {problem}", file=sys.stderr)
         return 2
+    with ExitStack() as stack:
+        return show(lambda: open_feed(options, stack), options)
+
+
+def open_feed(options: argparse.Namespace, stack: ExitStack) -> "Feed":
+    """The simulated machine; what it leaves is cleared when the stack is closed. Raises SpecdeckError."""
     from tui.commands.common import rehearsal_from
     from tui.commands.demostore import demo_store, kept
     from tui.feed.demo import DemoFeed
 
-    with demo_store() as store:
-        feed = DemoFeed(rehearsal_from(options, store), store, play=options.play)
-        if not kept():
-            feed.leaving = "The demo's server ends with it: nothing of it stays."
-        return show(feed, options)
+    store = stack.enter_context(demo_store())
+    feed = DemoFeed(rehearsal_from(options, store), store, play=options.play)
+    if not kept():
+        feed.leaving = "The demo's server ends with it: nothing of it stays."
+    return feed

@@ -13,8 +13,9 @@ class NothingToControlError(SpecdeckError):
 
 
 class NoControl:
-    """The part of `tui.port.Feed` that controls a server, refusing."""
+    """The part of `tui.port.Feed` that controls a server, refusing with a sentence."""
 
+    refusal = NOTHING
     owner = ""
     caption = ""
     leaving = "A server that runs stays."
@@ -35,25 +36,25 @@ class NoControl:
         return ()
 
     async def command(self, knobs: Mapping[str, object]) -> str:
-        raise NothingToControlError(NOTHING)
+        raise NothingToControlError(self.refusal)
 
     async def save_profile(self, name: str, knobs: Mapping[str, object]) -> str:
-        raise NothingToControlError(NOTHING)
+        raise NothingToControlError(self.refusal)
 
     async def launch(self, profile: str, knobs: Mapping[str, object]) -> str | None:
-        return NOTHING
+        return self.refusal
 
     async def stop(self, grace_s: float) -> AsyncIterator[Told]:
-        yield Told(NOTHING, "done", ok=False)
+        yield Told(self.refusal, "done", ok=False)
 
     async def restart(self, knobs: Mapping[str, object]) -> AsyncIterator[Told]:
-        yield Told(NOTHING, "done", ok=False)
+        yield Told(self.refusal, "done", ok=False)
 
     async def go_back(self) -> AsyncIterator[Told]:
-        yield Told(NOTHING, "done", ok=False)
+        yield Told(self.refusal, "done", ok=False)
 
     async def kill(self) -> str | None:
-        return NOTHING
+        return self.refusal
 
     async def back_to(self) -> str | None:
         return None
@@ -62,7 +63,7 @@ class NoControl:
         return ()
 
     async def attach(self, pid: int) -> str | None:
-        return NOTHING
+        return self.refusal
 
     async def adopt(self, pid: int) -> str | None:
-        return NOTHING
+        return self.refusal

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from tui.app.frame import NarrowCompositor
 from tui.app.screens.explaining import Explaining
-from tui.app.screens.reader import Reader, plain_lines
 from tui.app.screens.steering import ALIVE, CONTROL, LOOK_AGAIN_S, Steering
 from tui.app.screens.tuning import Tuning
 from tui.app.widgets.footer import Caption, Footer
@@ -120,6 +119,11 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
         self.run_worker(self.look_for_servers, group="servers")
         self.set_interval(LOOK_AGAIN_S, lambda: self.run_worker(self.look_for_servers, group="servers"))
 
+    def take(self, feed: Feed) -> None:
+        """Show this feed from now on."""
+        self._feed = feed
+        self._snapshot = feed.snapshot
+
     # ---- drawing
 
     def show(self, snapshot: Snapshot) -> None:
@@ -218,6 +222,8 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
             self.say(f"q leaves the dashboard. {self._feed.leaving}")
 
     def action_verdict(self) -> None:
+        from tui.app.screens.reader import Reader, plain_lines
+
         verdict = self._snapshot.verdict
         if verdict is None:
             self.say("There is no verdict: nothing is known to be wrong.")

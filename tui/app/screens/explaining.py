@@ -1,12 +1,9 @@
 """`i`: where the number under the cursor comes from, and those of the whole screen where there is no cursor."""
 
+# What only the answer to a key needs is imported then, here as elsewhere: the first frame does not wait for it.
 from functools import partial
 from typing import Any
 
-from tui.app.explain import bar_entries, entry_lines, plan_entries
-from tui.app.explain_knobs import knob_entry
-from tui.app.explain_numbers import number_entries
-from tui.app.screens.reader import Reader
 from tui.app.text import escape, fit, wrap
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.gpu_bars import GpuBars
@@ -25,6 +22,8 @@ class Explaining:
     run_worker: Any
 
     def action_explain(self) -> None:
+        from tui.app.screens.reader import Reader
+
         snapshot = self._snapshot
         self.app.push_screen(Reader("Where the numbers come from", partial(screen_lines, snapshot)))
 
@@ -32,6 +31,8 @@ class Explaining:
         self.run_worker(partial(self._explain_bar, message.bar, message.plan), group="explain", exclusive=True)
 
     async def _explain_bar(self, bar: GpuBar, plan: GpuBar | None) -> None:
+        from tui.app.screens.reader import Reader
+
         build = partial(bar_lines, bar, self._snapshot, plan, await self._chosen_fraction())
         self.app.push_screen(Reader(f"GPU {bar.index}: where each GiB comes from", build))
 
@@ -40,6 +41,10 @@ class Explaining:
         self.run_worker(partial(self._explain_knob, name, flag), group="explain", exclusive=True)
 
     async def _explain_knob(self, name: str, flag: FlagInfo | None) -> None:
+        from tui.app.explain import entry_lines
+        from tui.app.explain_knobs import knob_entry
+        from tui.app.screens.reader import Reader
+
         knob = next((each for each in self._snapshot.knobs if each.name == name), None)
         how = await self._chosen_fraction() if name == "mem-fraction-static" and knob is None else ""
         entry = knob_entry(
@@ -66,6 +71,8 @@ class Explaining:
 
 def bar_lines(bar: GpuBar, snapshot: Snapshot, plan: GpuBar | None, how: str, width: int) -> list[Line]:
     """A GPU's segments now, and below them those of the plan for the changed knobs."""
+    from tui.app.explain import bar_entries, entry_lines, plan_entries
+
     simulated = "  simulated" if snapshot.rehearsal else ""
     lines: list[Line] = [[(fit(f" {escape(bar.name)}  {escape(bar.uuid)}{simulated}", width), "quiet")], []]
     lines += entry_lines(bar_entries(bar, snapshot, how), width)
@@ -84,6 +91,9 @@ def bar_lines(bar: GpuBar, snapshot: Snapshot, plan: GpuBar | None, how: str, wi
 
 def screen_lines(snapshot: Snapshot, width: int) -> list[Line]:
     """Everything that there is to look at, whole, then the numbers of the status line and the plot."""
+    from tui.app.explain import entry_lines
+    from tui.app.explain_numbers import number_entries
+
     lines: list[Line] = []
     for text in notices(snapshot):
         lines += [[("  " + part, "warn")] for part in wrap(escape(text), width - 4)]

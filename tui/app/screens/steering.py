@@ -5,7 +5,6 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from tui.app.screens.reader import Reader, plain_lines
 from tui.app.text import escape
 from tui.port import Feed, Told
 from tui.snapshot import Snapshot, State
@@ -140,6 +139,8 @@ class Steering:
             self._busy = ""
         self.say(last, "information" if last.ok else "error", 8.0 if last.ok else 20.0)
         if problems:
+            from tui.app.screens.reader import Reader, plain_lines
+
             self.app.push_screen(Reader("What is left", plain_lines("\n".join(map(escape, [*problems, "", last])))))
 
     def _hint(self, step: Told) -> str:

@@ -3,10 +3,6 @@
 from functools import partial
 from typing import Any
 
-from tui.app.knob_values import next_value
-from tui.app.screens.dialog_lines import FIT_STYLE, room_left
-from tui.app.screens.knob_editor import KnobEditor, Unset
-from tui.app.screens.reader import Reader, plain_lines
 from tui.app.text import escape
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
@@ -65,6 +61,8 @@ class Tuning:
         return {knob.name: knob.value for knob in self._snapshot.knobs}
 
     def _step(self, name: str, up: bool) -> None:
+        from tui.app.knob_values import next_value
+
         flag = self._flag(name)
         now = self._pending.get(name, self._in_force().get(name))
         if now is None:
@@ -91,11 +89,15 @@ class Tuning:
             self.say(f"{name} is left to SGLang at the next start.")
 
     def _edit(self, name: str) -> None:
+        from tui.app.screens.knob_editor import KnobEditor
+
         old = self._in_force().get(name)
         editor = KnobEditor(name, old, self._pending.get(name, old), self._flag(name))
         self.app.push_screen(editor, lambda new: self._edited(name, new))
 
     def _edited(self, name: str, new: object) -> None:
+        from tui.app.screens.knob_editor import Unset
+
         if new is not None:
             self._change({name: None if new is Unset else new})
             self.query_one(Knobs).select(name)
@@ -142,6 +144,8 @@ class Tuning:
         self.run_worker(self._write_down, group="command", exclusive=True)
 
     async def _write_down(self) -> None:
+        from tui.app.screens.reader import Reader, plain_lines
+
         try:
             text = (await self._feed.command(dict(self._pending))).rstrip("\n")
         except SpecdeckError as error:
@@ -225,6 +229,8 @@ class Tuning:
             self.plan = ("quiet", words) if words else None
             bars.show_ghosts((), None)
         else:
+            from tui.app.screens.dialog_lines import FIT_STYLE
+
             self.plan = (FIT_STYLE[plan.fits], plan_words(plan))
             bars.show_ghosts(plan.bars, plan.fits)
         self.draw()
@@ -232,4 +238,6 @@ class Tuning:
 
 def plan_words(plan: Forecast) -> str:
     """ "plan fits: …", "plan will not start: …": the plan's sentence, and what stays free."""
+    from tui.app.screens.dialog_lines import room_left
+
     return f"plan {plan.verdict[:1].lower()}{plan.verdict[1:]} {room_left(plan)}".rstrip()

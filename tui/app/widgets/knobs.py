@@ -6,7 +6,6 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tui.app.knob_values import grouped
 from tui.app.text import escape, fit, pad, value, width_of, wrap
 from tui.app.widgets.canvas import Canvas, Line, spread
 from tui.snapshot import Knob, Snapshot
@@ -62,7 +61,7 @@ class Knobs(Canvas, can_focus=True):
         chosen = self.selected
         names = [knob.name for knob in self._knobs]
         names += [name for name in pending if name not in names]
-        self._groups = grouped(names)
+        self._groups = _grouped(names)
         self._names = [name for _, members in self._groups for name in members]
         if chosen in self._names:
             self._cursor = self._names.index(chosen)
@@ -174,6 +173,14 @@ class Knobs(Canvas, can_focus=True):
             (_fit_value(words, room - name_room), "changed" if changed else "strong"),
             (tail, "faint"),
         ]
+
+
+def _grouped(names: list[str]) -> list[tuple[str, list[str]]]:
+    if not names:
+        return []
+    from tui.app.knob_values import grouped  # the catalogue of flags comes with it: not for a frame without knobs
+
+    return grouped(names)
 
 
 def _fit_value(words: str, room: int) -> str:

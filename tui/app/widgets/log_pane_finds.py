@@ -1,7 +1,6 @@
 """Finding lines in the log: by number, by error, by search, and by a filter."""
 
 from tui.app.log_document import LineDocument
-from tui.app.log_prompt import LogPrompt
 from tui.app.log_query import Query, parse
 from tui.app.widgets.log_pane_moves import LogPaneMoves
 
@@ -12,6 +11,8 @@ class LogPaneFinds(LogPaneMoves):
     """Searches and filters run on threads; what they find is shown at the cursor."""
 
     def action_search(self) -> None:
+        from tui.app.log_prompt import LogPrompt
+
         before = self._query.typed if self._query else ""
         self.app.push_screen(LogPrompt("search", HINT, before), self._searched)
 
@@ -65,6 +66,8 @@ class LogPaneFinds(LogPaneMoves):
             self.redraw()
 
     def action_filter(self) -> None:
+        from tui.app.log_prompt import LogPrompt
+
         before = self._filter.typed if self._filter else ""
         self.app.push_screen(LogPrompt("filter", HINT, before), self._filtered)
 
