@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.runs.comparing import compare, speed_text, text_lines
+from tui.runs.comparing import compare, economy_lines, speed_text, text_lines
 from tui.runs.summary import SpeedRow, Summary
 from tui.sglang.economics import BatchSpeed
 
@@ -96,3 +96,20 @@ def test_speculation_is_judged_when_one_of_them_has_it() -> None:
 def test_one_run_is_no_comparison() -> None:
     with pytest.raises(ValueError, match="two runs"):
         compare([summary("a")])
+
+
+def test_of_several_runs_each_sentence_names_its_two() -> None:
+    runs = [
+        summary("slow", speed(1, 82.0)),
+        summary("plain", speed(1, 89.5), speed(8, 500.0)),
+        summary("spec", speed(1, 120.0, accept=2.3), algorithm="EAGLE3"),
+        summary("best", speed(1, 160.0, accept=2.7), algorithm="EAGLE3"),
+    ]
+    found = compare(runs)
+    assert [one.text[:14] for one in found.speeds] == ["B against A: 8", "C against A: 1", "D against A: 1"]
+    assert found.pair == (3, 1)  # the fastest with speculation against the fastest without, whatever comes first
+    assert economy_lines(found)[0] == "D against B, the fastest of each kind:"
+    assert found.economy[0].speed_up == pytest.approx(160.0 / 89.5)
+    assert compare(runs[:2]).speeds[0].text.startswith("89.5 against 82")
+    assert compare(runs[:2]).pair is None
+    assert compare([summary("a"), summary("b", algorithm="NGRAM")]).pair == (1, 0)

@@ -8,7 +8,8 @@ import pytest
 
 from tui.facts import Exited
 from tui.procid import process_id
-from tui.runs import listing, summaries
+from tui.runs import benches, listing, summaries
+from tui.runs.history import row_of
 from tui.runs.runtext import plain, run_lines, table_lines
 from tui.runs.store import Run, RunStore, process_json
 
@@ -118,3 +119,69 @@ def test_text_of_a_log_cannot_drive_the_terminal(made: Make) -> None:
     text = "\n".join(run_lines(summary, listing.notes_of(run.path)))
     assert "\x1b" not in text
     assert plain("a\tb\x07") == "a·b·"
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("summary.json", {"kv_tokens": "many"}),
+        ("summary.json", {"started_at": "yesterday"}),
+        ("summary.json", {"started_at": 1e308}),
+        ("summary.json", {"ready_s": float("nan"), "best_tok_s": float("inf")}),
+        ("summary.json", {"knobs": [1], "changed": 7}),
+        ("summary.json", {"memory_gib": {"base": "72"}}),
+        ("summary.json", {"speeds": [{"speed": {"batch": "1", "tok_s": 80.0}}]}),
+        ("summary.json", {"speeds": [{"speed": {"batch": None, "tok_s": None}}]}),
+        ("summary.json", {"machine": {"total_mib": "much", "gpus": [7]}}),
+        ("summary.json", {"outcome": 3}),
+        ("command.json", {"started_at": 1e308}),
+        ("command.json", {"port": float("inf")}),
+        ("exit.json", {"at": -1.0}),
+        ("exit.json", {"code": float("inf")}),
+    ],
+)
+def test_no_value_of_one_file_breaks_the_list(made: Make, store: RunStore, file: str, change: dict) -> None:
+    good, bad = made(at=AT), made(at=AT + 60)
+    listing.rows(store)
+    path = bad.path / file
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    if file != "summary.json":
+        (bad.path / "summary.json").unlink()
+    for key in listing.SORTS:
+        table = listing.sort(listing.rows(store), key)
+        assert sorted(names(table)) == [good.name, bad.name]
+        assert len(table_lines(table)) == 3
+        assert [row_of(row).name for row in table] == names(table)
+    outcome = next(row.outcome for row in table if row.name == bad.name)
+    assert outcome == ("stopped before ready" if file == "summary.json" else "damaged")
+
+
+def test_a_damaged_run_stands_where_its_name_says(made: Make, store: RunStore) -> None:
+    runs = [made(at=AT + 60 * i) for i in range(3)]
+    (runs[1].path / "command.json").unlink()
+    (runs[1].path / "summary.json").unlink(missing_ok=True)
+    assert names(listing.sort(listing.rows(store), "time")) == [run.name for run in reversed(runs)]
+
+
+def test_what_is_no_folder_is_deleted_too(made: Make, store: RunStore) -> None:
+    run = made(at=AT)
+    stray, link = store.folder / "2026-11-29T20-00-01_file", store.folder / "2026-11-29T20-00-02_link"
+    stray.touch()
+    link.symlink_to(run.path)
+    assert [row.outcome for row in listing.rows(store)].count("damaged") >= 1
+    for path in (stray, link):
+        listing.delete(store.load(path.name))
+    assert store.names() == [run.name]
+    assert (run.path / "command.json").exists()
+    listing.delete(store.load("2026-11-29T20-00-03_gone"))  # somebody was faster
+
+
+def test_a_bench_that_cannot_be_true_is_left_out(made: Make) -> None:
+    run = made(at=AT)
+    good = {
+        "workload": "decode-1", "batch": 1, "at": AT, "wall_s": 1.0, "requests": 2, "failed": 0, "input_tokens": 8,
+        "output_tokens": 64, "tok_s": 64.0, "engine": "specdeck",
+    }  # fmt: skip
+    wrong = ({"tok_s": "fast"}, {"batch": 0}, {"wall_s": 0}, {"workload": 1}, {"accept_len": float("nan")})
+    (run.path / benches.NAME).write_text("".join(json.dumps({**good, **change}) + "\n" for change in ({}, *wrong)))
+    assert [result.tok_s for result in benches.load(run.path)] == [64.0]

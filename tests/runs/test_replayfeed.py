@@ -2,13 +2,15 @@
 
 import asyncio
 import datetime
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from tui.facts import Exited
+from tui.runs.recording import RecordingError
 from tui.runs.replay import FASTEST, ReplayFeed, SeekError
-from tui.runs.store import Run
+from tui.runs.store import Run, load_run
 from tui.snapshot import Snapshot, State
 
 AT = 1_800_000_000.0
@@ -115,3 +117,13 @@ async def test_nothing_can_be_started_or_stopped(run: Run) -> None:
 async def test_a_place_that_is_not_there_is_told(run: Run) -> None:
     with pytest.raises(SeekError, match="lunch"):
         await play(ReplayFeed(run, start_at="lunch"), lambda _: False)
+
+
+async def test_a_run_that_is_gone_says_so_and_a_damaged_one_plays_what_is_left(run: Run) -> None:
+    (run.path / "exit.json").write_text("[")
+    damaged = load_run(run.path)
+    assert damaged.damaged is not None
+    assert (await play(ReplayFeed(damaged, speed=1e9), lambda shot: shot.state is State.EXITED))[-1].points
+    shutil.rmtree(run.path)
+    with pytest.raises(RecordingError, match="there is no such folder"):
+        await play(ReplayFeed(load_run(run.path)), lambda _: False)

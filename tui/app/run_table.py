@@ -10,6 +10,7 @@ from tui.app.widgets.canvas import Line
 from tui.port import RunRow
 
 WIDE = 110  # from here on every column
+LEAST_REMARK = 8  # cells; with fewer the lines below the table tell it
 FAILED = ("failed to start", "crashed", "lost", "damaged")
 
 _LAST = float("-inf")
@@ -77,7 +78,7 @@ def head_line(width: int) -> Line:
     for title, cells, right, _ in columns(width):
         line += [(pad(title, cells, right=right), "quiet"), ("  ", "plain")]
     rest = width - sum(width_of(text) for text, _ in line)
-    return [*line, (fit("changed, note", rest), "quiet")]
+    return [*line, (fit("changed, note", rest), "quiet")] if rest >= LEAST_REMARK else line
 
 
 def row_line(row: RunRow, width: int, glyphs: Glyphs, cursor: bool, marked: bool) -> Line:
@@ -128,7 +129,9 @@ def outcome_style(row: RunRow) -> str:
 
 
 def _remarks(row: RunRow, width: int) -> Line:
-    note, changed = escape(row.note), escape(row.damaged or row.changed)
+    if width < LEAST_REMARK:
+        return []
+    note, changed = escape(row.note), escape(row.damaged or row.changed.replace("speculative-", ""))
     line: Line = [(fit(note, width), "plain")] if note else []
     left = width - width_of(line[0][0]) if line else width
     if changed and left > 4:

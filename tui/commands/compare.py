@@ -23,13 +23,12 @@ def run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from tui.runs import listing, summaries
-    from tui.runs.comparing import compare, text_lines
+    from tui.runs.comparing import LETTERS, compare, text_lines
     from tui.runs.store import RunStore
 
     store = RunStore()
     found = []
-    for text in options.runs:
-        one = store.find(text)
+    for one in {run.name: run for run in map(store.find, options.runs)}.values():
         summary = summaries.ensure(one)
         if summary is None:
             raise CompareError(f"{one.name} cannot be compared: {one.damaged or 'its log cannot be read'}.")
@@ -39,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
         if pinned is None or pinned.run == found[0].run:
             raise CompareError("Name two runs, or pin one as the baseline: `specdeck runs RUN --baseline`.")
         found.insert(0, pinned)
+    if len(found) > len(LETTERS):
+        raise CompareError(f"{len(found)} runs are too many to stand side by side: name fewer.")
     comparison = compare(found)
     if options.json:
         print(json.dumps(asdict(comparison), indent=1))

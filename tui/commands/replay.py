@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from tui.runs.archive import SUFFIX, bring_in
+    from tui.runs.recording import recorded
     from tui.runs.store import RunStore
 
     store = RunStore()
@@ -31,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
         found = store.load(name) if (store.folder / name).exists() else bring_in(path, store)
     else:
         found = store.find(options.run)
+    if found.damaged is not None and not recorded(found):
+        raise ReplayError(f"{found.name} is damaged, {found.damaged}: there is nothing to play.")
     if options.list or options.json:
         return _tell(found, options)
     from tui.app import refusal, run_app

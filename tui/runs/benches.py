@@ -9,6 +9,7 @@ from typing import Any
 from tui.errors import SpecdeckError
 from tui.files import append_lines
 from tui.frozen import frozen
+from tui.runs.checks import is_number
 from tui.sglang.economics import BatchSpeed
 
 NAME = "bench.jsonl"
@@ -116,6 +117,10 @@ class BenchResult:
         return "; ".join(parts)
 
 
+_FIELDS = tuple(field.name for field in fields(BenchResult))
+_TEXTS = ("workload", "engine")
+
+
 def save(folder: Path, results: Iterable[BenchResult]) -> None:
     """Add results to a run. Raises StoreError."""
     append_lines(folder / NAME, [json.dumps(asdict(result)) for result in results])
@@ -133,8 +138,10 @@ def load(folder: Path) -> tuple[BenchResult, ...]:
 def from_json(data: Any) -> BenchResult | None:
     """A result of its JSON object; None for anything else."""
     try:
-        known = {field.name for field in fields(BenchResult)}
-        return BenchResult(**{key: value for key, value in data.items() if key in known})
+        found = BenchResult(**{key: value for key, value in data.items() if key in _FIELDS})
+        numbers = all(is_number(getattr(found, name)) for name in _FIELDS if name not in _TEXTS)
+        sure = found.batch >= 1 and found.wall_s > 0 and found.tok_s >= 0
+        return found if numbers and sure and isinstance(found.workload, str) else None
     except (TypeError, AttributeError):
         return None
 

@@ -13,11 +13,13 @@ _BARS = (
     ("kv", ("kv_base", "kv_draft", "state")), ("other", ("other",)), ("free", ("free",)),
 )  # fmt: skip
 _LEAST_SAMPLES = 3
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # one for each run
 
 
 @frozen
 class SpeedComparison:
-    """One batch size. `ratio`: the second by the first; None when they are not comparable. `text`: the sentence."""
+    """One batch size. `ratio`: the second by the first; None when they are not comparable. `text`: the sentence,
+    which names the runs by their letters when there are more than two."""
 
     batch: int
     speeds: tuple[BatchSpeed | None, ...]
@@ -27,7 +29,10 @@ class SpeedComparison:
 
 @frozen
 class Comparison:
-    """Runs against the first of them. `knobs`: those that differ, name -> a value for each run."""
+    """Runs against the first of them. `knobs`: those that differ, name -> a value for each run.
+
+    `economy` is of the fastest run with speculation against the fastest without: `pair`, by their places.
+    """
 
     runs: tuple[Summary, ...]
     knobs: dict[str, tuple[Any, ...]]
@@ -35,6 +40,7 @@ class Comparison:
     speeds: tuple[SpeedComparison, ...]
     ready: str
     economy: tuple[Economy, ...] = ()
+    pair: tuple[int, int] | None = None
     turns_over: float | None = None
     kv: str = ""
 
@@ -44,7 +50,11 @@ def compare(runs: Sequence[Summary]) -> Comparison:
     if len(runs) < 2:
         raise ValueError("two runs are needed for a comparison")
     first, *others = runs
-    speeds = tuple(_speed(batch, first, other) for other in others for batch in _batches(first, other))
+    speeds = tuple(
+        _speed(batch, first, other, f"{LETTERS[place]} against A: " if len(others) > 1 else "")
+        for place, other in enumerate(others, 1)
+        for batch in _batches(first, other)
+    )
     plain, spec = _plain_and_spec(runs)
     found = economies(plain.by_batch, spec.by_batch) if plain and spec else ()
     return Comparison(
@@ -54,6 +64,7 @@ def compare(runs: Sequence[Summary]) -> Comparison:
         speeds=speeds,
         ready=_ready(runs),
         economy=found,
+        pair=(runs.index(spec), runs.index(plain)) if plain and spec else None,
         turns_over=turns_over(found),
         kv=kv_cost(plain.kv_tokens, spec.kv_tokens, plain.fraction, spec.fraction) if plain and spec else "",
     )
@@ -82,7 +93,7 @@ def speed_text(batch: int, old: BatchSpeed | None, new: BatchSpeed | None) -> tu
 
 def text_lines(found: Comparison, width: int = 80, ascii_only: bool = False) -> list[str]:
     """The comparison as text."""
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    letters = LETTERS
     lines = [f"{letters[i]}  {run.run}  ({run.outcome})" for i, run in enumerate(found.runs)]
     lines += ["", "Knobs that differ:"] if found.knobs else ["", "No knob differs."]
     for name, values in found.knobs.items():
@@ -105,6 +116,8 @@ def economy_lines(found: Comparison) -> list[str]:
     if not found.economy:
         return []
     lines = [one.text for one in found.economy if one.speed_up is not None]
+    if found.pair is not None and len(found.runs) > 2:
+        lines.insert(0, "{} against {}, the fastest of each kind:".format(*(LETTERS[place] for place in found.pair)))
     if not lines:
         lines.append("No batch size was served both with and without it.")
     if found.turns_over is not None:
@@ -112,10 +125,10 @@ def economy_lines(found: Comparison) -> list[str]:
     return [*lines, found.kv] if found.kv else lines
 
 
-def _speed(batch: int, first: Summary, other: Summary) -> SpeedComparison:
+def _speed(batch: int, first: Summary, other: Summary, label: str) -> SpeedComparison:
     old, new = first.speed(batch), other.speed(batch)
     ratio, text = speed_text(batch, old, new)
-    return SpeedComparison(batch=batch, speeds=(old, new), ratio=ratio, text=text)
+    return SpeedComparison(batch=batch, speeds=(old, new), ratio=ratio, text=label + text)
 
 
 def _batches(one: Summary, other: Summary) -> list[int]:
@@ -131,8 +144,18 @@ def _knobs(runs: Sequence[Summary]) -> dict[str, tuple[Any, ...]]:
 
 
 def _plain_and_spec(runs: Sequence[Summary]) -> tuple[Summary | None, Summary | None]:
-    plain = next((run for run in runs if run.algorithm is None), None)
-    return plain, next((run for run in runs if run.algorithm is not None), None)
+    """The fastest of each kind at the smallest batch size that all of them served; the first where nothing tells."""
+    served = [set(run.by_batch) for run in runs if run.by_batch]
+    common = set.intersection(*served) if served else set()
+    batch = min(common, default=None)
+
+    def worth(run: Summary) -> float:
+        speed = None if batch is None else run.speed(batch)
+        return speed.tok_s if speed is not None else 0.0
+
+    plain = [run for run in runs if run.algorithm is None]
+    spec = [run for run in runs if run.algorithm is not None]
+    return max(plain, key=worth, default=None), max(spec, key=worth, default=None)
 
 
 def _ready(runs: Sequence[Summary]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from tui.errors import SpecdeckError
 from tui.port import Feed, RunComparison, RunRow
 from tui.runs import listing, summaries
-from tui.runs.comparing import Comparison, compare, economy_lines
+from tui.runs.comparing import LETTERS, Comparison, compare, economy_lines
 from tui.runs.listing import Row, shown
 from tui.runs.runtext import plain, run_lines
 from tui.runs.store import Run, RunStore
@@ -81,12 +81,14 @@ class RunHistory:
         return "\n".join(line.removeprefix("  ") for line in run_lines(summary, listing.notes_of(run.path)))
 
     def _compare(self, names: Sequence[str]) -> RunComparison:
-        found = [self._summary(name) for name in names]
+        found = [self._summary(name) for name in dict.fromkeys(names)]
         if len(found) == 1:
             pinned = listing.baseline(self._store, found[0].model)
             if pinned is None or pinned.run == found[0].run:
                 raise CannotCompareError("Mark a second run (space), or pin one as the baseline (b).")
             found.insert(0, pinned)
+        if len(found) > len(LETTERS):
+            raise CannotCompareError(f"{len(found)} runs are too many to stand side by side: mark fewer.")
         return comparison_of(compare(found))
 
     def _summary(self, name: str) -> Summary:
@@ -103,7 +105,7 @@ def row_of(row: Row) -> RunRow:
     common: dict[str, Any] = {
         "name": row.name,
         "profile": row.profile,
-        "started_at": run.started_at,
+        "started_at": row.started_at or None,
         "outcome": row.outcome,
         "note": row.notes.text,
         "baseline": row.notes.baseline,
@@ -114,7 +116,7 @@ def row_of(row: Row) -> RunRow:
     if summary is None:
         return RunRow(**common)
     return RunRow(
-        **{**common, "started_at": summary.started_at or run.started_at},
+        **common,
         verdict=summary.verdict or "",
         changed=row.change,
         algorithm=summary.algorithm,

@@ -11,7 +11,7 @@ from tui.errors import SpecdeckError
 from tui.files import StoreError, read_json, write_json
 from tui.frozen import frozen
 from tui.runs import summaries
-from tui.runs.store import Run, RunStore
+from tui.runs.store import Run, RunStore, stamp_time
 from tui.runs.summary import Summary
 
 NOTES = "notes.json"
@@ -48,6 +48,11 @@ class Row:
         return self.run.profile
 
     @property
+    def started_at(self) -> float:
+        """Unix time; of a damaged run what its name says."""
+        return (self.summary.started_at if self.summary else None) or self.run.started_at or stamp_time(self.name)
+
+    @property
     def outcome(self) -> str:
         """One or two words."""
         if self.run.damaged is not None:
@@ -81,7 +86,7 @@ def rows(store: RunStore, limit: int | None = None, limit_s: float = SUMMARY_LIM
 
 
 SORTS: Mapping[str, Callable[[Row], Any]] = {
-    "time": lambda row: (row.summary.started_at if row.summary else None) or row.run.started_at or 0.0,
+    "time": lambda row: row.started_at,
     "profile": lambda row: row.profile,
     "outcome": lambda row: row.outcome,
     "ready": lambda row: -_or(row.summary.ready_s if row.summary else None, float("inf")),
@@ -156,7 +161,12 @@ def delete(run: Run) -> None:
     gone = run.path.with_name(f".gone-{run.name}")
     try:
         run.path.rename(gone)  # at once no run any more, however long removing takes
-        shutil.rmtree(gone)
+        if gone.is_symlink() or not gone.is_dir():
+            gone.unlink()
+        else:
+            shutil.rmtree(gone)
+    except FileNotFoundError:
+        return  # somebody was faster
     except OSError as error:
         raise StoreError(f"Cannot remove {run.path}: {error.strerror or error}.") from error
 

@@ -19,6 +19,7 @@ from tui.facts import Exited, Fact, Launched, Signalled, StateChange
 from tui.files import store_error
 from tui.frozen import frozen
 from tui.runs.deltas import Deltas
+from tui.runs.store import Run
 
 NAME = "facts.jsonl"
 PACKED = "facts.jsonl.gz"
@@ -53,6 +54,11 @@ def header(log_kept: bool) -> dict[str, Any]:
 def path_of(folder: Path) -> Path | None:
     """Where the recording of a run folder is; None when there is none."""
     return next((folder / name for name in (PACKED, NAME) if (folder / name).exists()), None)
+
+
+def recorded(run: Run) -> bool:
+    """Whether there is anything to read again: a recording, or at least a log."""
+    return path_of(run.path) is not None or run.log.is_file()
 
 
 def log_is_beside(folder: Path) -> bool:

@@ -12,6 +12,7 @@ from tui.patterns import lazy
 from tui.port import LogView, Place, Playback
 from tui.runs.history import RunHistory
 from tui.runs.nocontrol import NoControl
+from tui.runs.recording import RecordingError, recorded
 from tui.runs.store import Run, RunStore
 from tui.runs.timeline import Landmark, Moment, landmarks, moments
 from tui.session import Session
@@ -191,6 +192,9 @@ class ReplayFeed(NoControl):
 
     async def run(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         """Play until cancelled; at the end the last picture stays. Raises RecordingError and SeekError."""
+        damaged = self.run_played.damaged
+        if damaged is not None and not recorded(self.run_played):
+            raise RecordingError(f"{self.run_played.name} is damaged, {damaged}")
         self.player = await asyncio.to_thread(Player, lambda: moments(self.run_played))
         if self._start_at is not None:
             await asyncio.to_thread(self.player.seek, self._start_at)

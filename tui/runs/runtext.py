@@ -60,8 +60,7 @@ def _speed(row: SpeedRow) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     summary, run = row.summary, row.run
-    at = (summary.started_at if summary else None) or run.started_at
-    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else run.name[:16].replace("T", " ")
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.started_at))
     notes = [f"[baseline] {row.notes.text}".strip() if row.notes.baseline else row.notes.text, row.change]
     if run.damaged is not None:
         notes.insert(0, run.damaged)
@@ -73,7 +72,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         started,
         plain(run.profile),
-        summary.outcome,
+        row.outcome,
         _number(summary.ready_s, "{:.0f} s"),
         _number(summary.kv_tokens, "{:,}"),
         _number(summary.free_gib, "{:.1f} GiB"),

@@ -16,6 +16,7 @@ from tui.files import StoreError, read_json, store_error, write_atomically
 from tui.frozen import frozen
 from tui.patterns import lazy
 from tui.procid import alive
+from tui.runs.checks import to_time
 
 STATE_DIR_VARIABLE = "SPECDECK_STATE_DIR"
 
@@ -148,7 +149,7 @@ class RunStore:
         """Newest first. Raises StoreError when the folder cannot be read."""
         runs = [self.load(name) for name in self.names()[:limit]]
         # The clock may have been set back (summer time), so what the runs say of themselves goes before their names.
-        return sorted(runs, key=lambda run: run.started_at or _stamp_time(run.name), reverse=True)
+        return sorted(runs, key=lambda run: run.started_at or stamp_time(run.name), reverse=True)
 
     def latest(self) -> Run | None:
         """The newest run that is not damaged."""
@@ -227,8 +228,8 @@ def load_run(path: Path) -> Run:
     except FileNotFoundError:
         return Run(path, profile, damaged="command.json is missing" if path.is_dir() else "there is no such folder")
     except StoreError as error:
-        return Run(path, profile, damaged=str(error))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return Run(path, profile, damaged=str(error).rstrip("."))
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         return Run(path, profile, damaged=f"its files do not say what they should ({type(error).__name__}: {error})")
 
 
@@ -256,7 +257,7 @@ def _run(
         path=path,
         profile=str(command.get("profile") or profile),
         profile_path=command.get("profile_path"),
-        started_at=_number(command.get("started_at")),
+        started_at=_time(command.get("started_at")),
         command=tuple(map(str, command["argv"])),
         cwd=command.get("cwd"),
         env={str(name): str(value) for name, value in command.get("env", {}).items()},
@@ -271,14 +272,14 @@ def _run(
         keeper=process_from_json(keeper.get("keeper")),
         tree=tuple(p for p in map(process_from_json, keeper.get("tree", ())) if p is not None),
         files=tuple(map(str, keeper.get("files", ()))),
-        ready_at=_number(ready.get("at")),
+        ready_at=_time(ready.get("at")),
         exited=_exited(ended) if ended else None,
     )
 
 
 def _exited(ended: dict[str, Json]) -> Exited:
     return Exited(
-        at=float(ended["at"]),
+        at=to_time(ended["at"]),
         code=None if ended.get("code") is None else int(ended["code"]),
         signal=ended.get("signal"),
         requested=bool(ended.get("requested", False)),
@@ -291,8 +292,8 @@ def _optional(path: Path) -> dict[str, Json]:
     return {}
 
 
-def _number(value: Json) -> float | None:
-    return None if value is None else float(value)
+def _time(value: Json) -> float | None:
+    return None if value is None else to_time(value)
 
 
 def _profile_of(name: str) -> str:
@@ -305,7 +306,8 @@ def _sort_key(name: str) -> tuple[str, int, str]:
     return ("", 0, name) if match is None else (match[1], int(match[3] or 1), name)
 
 
-def _stamp_time(name: str) -> float:
+def stamp_time(name: str) -> float:
+    """The time in a run's name, by this machine's time zone; 0 when there is none."""
     try:
         return time.mktime(time.strptime(name[:19], _STAMP))
     except (ValueError, OverflowError):

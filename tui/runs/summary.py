@@ -6,6 +6,7 @@ from typing import Any
 
 from tui.frozen import frozen
 from tui.runs.benches import BenchResult, from_json
+from tui.runs.checks import is_number, is_time
 from tui.sglang.economics import BatchSpeed
 
 VERSION = 1
@@ -79,6 +80,15 @@ class Summary:
 
 
 _NAMES = tuple(field.name for field in fields(Summary))
+_TEXTS = ("run", "profile", "outcome", "verdict_title")
+_OPTIONAL_TEXTS = ("verdict", "model", "sglang_version", "algorithm", "previous")
+_NUMBERS = (
+    "fraction", "ready_s", "kv_tokens", "free_gib", "graph_batch", "overhead_gib", "activations_gib", "accept_len",
+    "best_tok_s",
+)  # fmt: skip
+_TIMES = ("started_at", "ended_at")
+_SIZES = ("phases_s", "memory_gib")
+_MAPS = ("knobs", "changed", *_SIZES)
 
 
 def to_json(summary: Summary) -> dict[str, Any]:
@@ -89,13 +99,31 @@ def to_json(summary: Summary) -> dict[str, Any]:
 def summary_from(data: Mapping[str, Any]) -> Summary:
     """The summary of a JSON object; keys that are not known are left out. Raises ValueError, KeyError or TypeError."""
     found = {name: data[name] for name in _NAMES if name in data}
+    _check(found)
     found["speeds"] = tuple(_row(row) for row in data.get("speeds", ()))
     found["benches"] = tuple(result for row in data.get("benches", ()) if (result := from_json(row)) is not None)
     machine = dict(data.get("machine") or {})
-    found["machine"] = Machine(**{**machine, "gpus": tuple(machine.get("gpus", ()))})
+    found["machine"] = Machine(**{**machine, "gpus": tuple(map(str, machine.get("gpus", ())))})
+    if not (is_number(found["machine"].total_mib) and is_number(found["machine"].free_gib)):
+        raise ValueError("the machine's memory is no number")
     found["changed"] = {name: (pair[0], pair[1]) for name, pair in dict(data.get("changed") or {}).items()}
     return Summary(**found)
 
 
+def _check(found: Mapping[str, Any]) -> None:
+    """Raises ValueError for values that cannot be true."""
+    wrong = [name for name in _TEXTS if not isinstance(found.get(name, ""), str)]
+    wrong += [name for name in _OPTIONAL_TEXTS if not isinstance(found.get(name), str | None)]
+    wrong += [name for name in _NUMBERS if not is_number(found.get(name))]
+    wrong += [name for name in _TIMES if not is_time(found.get(name))]
+    wrong += [name for name in _MAPS if not isinstance(found.get(name, {}), dict)]
+    wrong += [name for name in _SIZES if not all(map(is_number, found.get(name, {}).values()))] if not wrong else []
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} cannot be what it says")
+
+
 def _row(data: Mapping[str, Any]) -> SpeedRow:
-    return SpeedRow(speed=BatchSpeed(**data["speed"]), best_tok_s=data.get("best_tok_s"), source=data.get("source", ""))
+    speed, best = data["speed"], data.get("best_tok_s")
+    if not all(map(is_number, (best, *speed.values()))) or None in (speed["batch"], speed["tok_s"]):
+        raise ValueError("a speed is no number")
+    return SpeedRow(speed=BatchSpeed(**speed), best_tok_s=best, source=str(data.get("source", "")))
