@@ -145,7 +145,7 @@ def test_the_automatic_fraction_tells_how_it_was_chosen(serving):
 @pytest.mark.parametrize("state", ["empty", "no_machine", "loading", "serving", "cautioned", "crashed", "hostile"])
 def test_every_number_of_every_state_is_explained_and_nothing_is_wider_than_the_screen(fake, state):
     snapshot = getattr(fake, state)()
-    for width in (46, 76, 98):
+    for width in (60, 76, 98):
         lines = screen_lines(snapshot, width)
         lines += [line for bar in snapshot.gpus for line in bar_lines(bar, snapshot, bar, "", width)]
         lines += [

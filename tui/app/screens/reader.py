@@ -1,6 +1,7 @@
 """Text to read at leisure: help, the whole verdict, where a number comes from."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from tui.app.widgets.canvas import Line
 from tui.app.widgets.rows import Rows
 from tui.app.words import GLOSSARY
 
+WORD_CELLS = 18  # of the glossary's left column
 Entry = tuple[str, str, str]  # group, keys, what they do
 
 
@@ -129,10 +131,10 @@ def help_lines(entries: Sequence[Entry], wanted: str, width: int, keymap: str) -
     glossary = [(word, text) for word, text in GLOSSARY if wanted in f"{word} {text}".lower()]
     if glossary:
         lines += [[], [(" Words", "title")]]
-        room = max(len(word) for word, _ in glossary) + 2
+        room = min(max(len(word) for word, _ in glossary), WORD_CELLS) + 2
         for word, text in glossary:
-            for i, part in enumerate(wrap(text, width - room - 4)):
-                lines.append([(f"  {pad(word if i == 0 else '', room)}", "strong"), (part, "plain")])
+            rows = zip_longest(wrap(word, room - 2), wrap(text, width - room - 4), fillvalue="")
+            lines += [[(f"  {pad(head, room)}", "strong"), (part, "plain")] for head, part in rows]
     if not wanted:
         lines += [[], [(fit(f' Other keys: {escape(keymap)}, binding = "keys"', width), "quiet")]]
     return lines
