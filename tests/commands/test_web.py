@@ -2,12 +2,14 @@
 
 import asyncio
 import base64
+import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from http.cookies import SimpleCookie
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -19,6 +21,7 @@ from tui.commands.webserver import GuardedServer
 
 TOKEN = "a-token-that-nobody-knows"
 LIMIT_S = 60.0
+SAME_PICTURES = 4  # in a row: nothing moves any more
 
 
 @pytest.fixture
@@ -153,9 +156,23 @@ async def test_with_control_it_may_launch(served):
     assert b"Launch a profile" in await heard(address, "?", b"Launch a profile")
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-async def test_a_click_through_in_chromium(served, tmp_path):
+def test_it_listens_on_loopback_only(served):
     address, _ = served()
+    port = urlsplit(address).port
+    listening = [
+        line.split()[1]
+        for table in ("tcp", "tcp6")
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and int(line.split()[1].rpartition(":")[2], 16) == port
+    ]
+    assert [socket.inet_ntoa(bytes.fromhex(told.partition(":")[0])[::-1]) for told in listening] == ["127.0.0.1"]
+
+
+@pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="no chromium here: apt-get install chromium runs this test"
+)
+async def test_a_click_through_in_chromium(served, tmp_path):
+    address, _ = served("--control")
     home = tmp_path / "chromium"
     browser = subprocess.Popen(  # noqa: ASYNC220
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
@@ -168,25 +185,33 @@ async def test_a_click_through_in_chromium(served, tmp_path):
             async with session.get(f"http://127.0.0.1:{port}/json") as answer:
                 page = next(page for page in await answer.json() if page["type"] == "page")
             async with session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=0) as socket_:
-                await click_through(Tab(socket_), address)
+                picture = await click_through(Tab(socket_), address)
+        kept = Path(os.environ.get("SPECDECK_PICTURES") or tmp_path) / "web.png"
+        kept.write_bytes(picture)
+        assert picture.startswith(b"\x89PNG")
     finally:
         browser.terminate()
         browser.wait(10)
 
 
 async def click_through(tab, address):
+    """Open, read the help, look at the launch dialog and leave; the picture of the dialog."""
     await tab.call("Page.navigate", url=address)
     await tab.until("document.body.classList.contains('-first-byte')")
     assert await tab.value("location.search") == ""  # the token is not in the address line any more
-    drawn = await tab.picture()
+    drawn = await tab.settled(b"")
     await tab.click(600, 400)
     await tab.press("?")
-    await tab.until_picture_differs(drawn)
-    help_ = await tab.picture()
+    help_ = await tab.settled(drawn)
     await tab.press("\x1b", "Escape")
-    await tab.until_picture_differs(help_)
+    before = await tab.settled(help_)
+    await tab.press("L")
+    dialog = await tab.settled(before)
+    await tab.press("n")
+    await tab.settled(dialog)
     await tab.press("q")
     await tab.until("document.body.classList.contains('-closed')")
+    return dialog
 
 
 async def told_port(path):
@@ -227,10 +252,15 @@ class Tab:
     async def picture(self):
         return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
 
-    async def until_picture_differs(self, from_):
+    async def settled(self, from_):
+        """Another picture than `from_`, once it stands still."""
+        last, times = from_, 0
         async with asyncio.timeout(LIMIT_S):
-            while await self.picture() == from_:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+            while last == from_ or times < SAME_PICTURES:
+                now = await self.picture()
+                last, times = now, times + 1 if now == last else 0
+                await asyncio.sleep(0.2)
+        return last
 
     async def click(self, x, y):
         for kind in ("mousePressed", "mouseReleased"):
