@@ -122,12 +122,16 @@ def test_tokens_of_a_real_server(launch, models, profile, fraction) -> None:
         f"of P {planned.free_before.gib:.2f}; {planned.kv_tokens / tokens - 1:+.1%}, "
         f"others moved {told.moved / GIB:.2f} GiB"
     )
-    if told.moved > NOISE_BYTES:
+    misses = {
+        "the tokens out of its own P and A": own.tokens != pytest.approx(tokens, rel=0.02),
+        "the verdict": planned.fits is not True,
+        "the interval": not planned.kv_tokens_low <= tokens <= planned.kv_tokens_high,
+        "the plan": planned.kv_tokens != pytest.approx(tokens, rel=0.1),
+    }
+    wrong = [what for what, missed in misses.items() if missed]
+    if wrong and told.moved > NOISE_BYTES:
         pytest.skip("other programs moved this machine's memory meanwhile: no plan can be judged")
-    assert own.tokens == pytest.approx(tokens, rel=0.02)
-    assert planned.fits is True
-    assert planned.kv_tokens_low <= tokens <= planned.kv_tokens_high
-    assert planned.kv_tokens == pytest.approx(tokens, rel=0.1)
+    assert wrong == []
 
 
 def test_a_refused_fraction_was_refused_by_plan_with_the_same_floor(launch, capsys) -> None:
