@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 import layout
 import product
 import serving
+
+TAIL_BYTES = 6000
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """A failed test tells what its servers and keepers wrote last, and how they ended."""
+    report = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.when == "call" and report.failed and folder is not None:
+        for path in sorted(path for name in ("*.log", "exit.json") for path in folder.rglob(name) if path.is_file()):
+            tail = path.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
+            report.sections.append((f"the end of {path.relative_to(folder)}", tail))
+    return report
 
 
 @pytest.fixture(scope="session")

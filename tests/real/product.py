@@ -24,11 +24,13 @@ import urllib3
 from tui.facts import ProcessId
 from tui.procid import alive
 from tui.runs.store import Run, RunStore
+from tui.server import leftovers
 from tui.server.signals import kill_all, server_tree
 
 SCRIPT = Path(sys.executable).parent / "specdeck"
 # Other programs may keep both cores busy.
 READY_LIMIT_S = 300.0
+LIMIT_S = 180.0  # for whatever takes seconds
 ROWS, COLUMNS = 40, 120
 # Questions that terminals answer; a program that hears nothing may wait.
 _ANSWERS = ((b"\x1b[?2026$p", b"\x1b[?2026;2$y"), (b"\x1b[c", b"\x1b[?62;c"))
@@ -67,7 +69,7 @@ class Specdeck:
         self.store = RunStore(state)
         self.environ = os.environ | {"SPECDECK_STATE_DIR": str(state)}
 
-    def run(self, *words: str, limit_s: float = 120.0) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str, limit_s: float = READY_LIMIT_S) -> "subprocess.CompletedProcess[str]":
         """One command to its end; standard output and error as text."""
         return subprocess.run(
             [str(SCRIPT), *words], env=self.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -77,7 +79,7 @@ class Specdeck:
     def launch(self, profile: str, port: int, *words: str) -> "subprocess.CompletedProcess[str]":
         """`specdeck run PROFILE --wait ready`."""
         return self.run("run", profile, "--set", f"port={port}", "--wait", "ready", "--yes", *words,
-                        limit_s=READY_LIMIT_S)  # fmt: skip
+                        limit_s=2 * READY_LIMIT_S)  # fmt: skip
 
     def begin(self, profile: str, port: int, *words: str) -> Run:
         """`specdeck run PROFILE` without waiting; its run."""
@@ -100,7 +102,10 @@ class Specdeck:
 
     def __exit__(self, *_: object) -> None:
         for run in self.store.runs():
-            kill_all(lambda run=run: [*filter(alive, [run.keeper]), *server_tree(run.server, run.keeper, run.tree)], 10)
+            tree = tree_of(run)
+            held = {*run.files, *leftovers.held_files(process.pid for process in tree)}
+            kill_all(lambda run=run: [*filter(alive, [run.keeper]), *tree_of(run)], 60)
+            leftovers.remove(leftovers.leftovers(held, [process.pid for process in (*tree, *run.tree)]))
 
 
 def tree_of(run: Run) -> list[ProcessId]:
@@ -164,7 +169,10 @@ class Dashboard:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             environ = deck.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-            os.execve(SCRIPT, [str(SCRIPT), *words], environ)
+            try:
+                os.execve(SCRIPT, [str(SCRIPT), *words], environ)
+            finally:
+                os._exit(127)
         os.set_inheritable(self._master, False)  # else the next dashboard would keep this one's terminal open
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._screen = Screen()
@@ -178,7 +186,7 @@ class Dashboard:
         with self._lock:
             return self._screen.text()
 
-    def shows(self, *words: str, limit_s: float = 60.0) -> str:
+    def shows(self, *words: str, limit_s: float = LIMIT_S) -> str:
         """Wait until all of `words` are on the screen; the screen."""
 
         def shown() -> str:
@@ -188,15 +196,17 @@ class Dashboard:
         found: str = until(shown, limit_s, f"{words} on the screen", self.text)
         return found
 
-    def press(self, keys: str) -> None:
+    def press(self, keys: str, shows: str = "") -> str:
+        """Type; with `shows`, wait until that is on the screen."""
         os.write(self._master, keys.encode())
+        return self.shows(shows) if shows else ""
 
     def signal(self, number: signal.Signals) -> int:
         """Send a signal and wait for the end; the exit status, negative for a signal."""
         os.kill(self.pid, number)
         return self.wait()
 
-    def wait(self, limit_s: float = 30.0) -> int:
+    def wait(self, limit_s: float = LIMIT_S) -> int:
         def ended() -> bool:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -288,7 +298,7 @@ def stream(base_url: str, max_tokens: int) -> Iterator[list[bytes]]:
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        until(lambda: parts, 60, "a first token")
+        until(lambda: parts, LIMIT_S, "a first token")
         yield parts
     finally:
         thread.join(300)

@@ -6,6 +6,7 @@ The product's own launch path (the keeper) is tested elsewhere; here nothing sta
 import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -20,7 +21,10 @@ import psutil
 import urllib3
 from layout import PROFILES, SERVER_ENV, models_dir, venv_dir
 
-READY_LIMIT_S = 150.0
+from tui.server import leftovers
+
+READY_LIMIT_S = 300.0  # other programs may keep both cores busy
+PORTS = range(21_000, 30_000)  # below those that the kernel gives to whoever asks for any, as a loading server does
 Knobs = Mapping[str, Any]
 
 
@@ -60,9 +64,12 @@ def command(profile: str, extra: Knobs | None = None, env: Mapping[str, str] | N
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody has, nor is likely to be given before a server has loaded and binds it."""
+    while True:
+        port = random.SystemRandom().choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass(slots=True)
@@ -113,13 +120,18 @@ class Server:
             return None
 
     def kill(self) -> None:
-        """End the whole tree, by the processes themselves: psutil checks their start times before it signals."""
+        """End the whole tree, by the processes themselves: psutil checks their start times before it signals.
+
+        What it held in shared memory and of sockets is removed.
+        """
         tree = self.tree()
+        held = leftovers.held_files(process.pid for process in tree)
         for process in tree:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(tree[1:], timeout=10)
-        self.process.wait(10)
+        psutil.wait_procs(tree[1:], timeout=60)
+        self.process.wait(60)
+        leftovers.remove(leftovers.leftovers(held, [process.pid for process in tree]))
 
 
 @contextlib.contextmanager

@@ -29,6 +29,13 @@ def gone(run, port: int | None) -> None:
     assert port is None or ports.is_free("127.0.0.1", port)
 
 
+def written(run, words: str) -> None:
+    """Wait until the server's log holds `words`."""
+    product.until(
+        lambda: words in run.log.read_text(), product.READY_LIMIT_S, f"{words!r} in the log", run.log.read_text
+    )
+
+
 def journal(run) -> list:
     return list(read_facts(run.control.read_text().splitlines()))
 
@@ -77,12 +84,21 @@ def test_a_run_whose_pid_is_a_strangers_by_now_is_not_touched(deck, free_port) -
         stranger.wait()
 
 
-def test_a_restart_that_fails_goes_back_to_what_was_ready(deck, free_port) -> None:
+def knob(dashboard: product.Dashboard, name: str, value: str) -> None:
+    """Set a knob that has no value for the next start, by the search for flags."""
+    dashboard.press("F", "enter edits it")
+    dashboard.press(name, f"▸ {name} ")
+    dashboard.press("\r", f"{name}   in force")
+    dashboard.press(value, value)
+    dashboard.press("\r", "R restarts")
+
+
+def test_a_restart_that_fails_goes_back_unasked_and_by_one_key(deck, free_port) -> None:
     assert deck.launch("tiny-plain", free_port).returncode == 0
     first = deck.last()
     assert first.ready_at is not None
     words = ("--set", "context-length=999999", "--wait", "ready", "--or-back", "--yes")
-    done = deck.run("restart", *words, limit_s=2 * product.READY_LIMIT_S)
+    done = deck.run("restart", *words, limit_s=3 * product.READY_LIMIT_S)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"going back to {first.name}" in done.stdout
     back, failed, oldest = deck.store.runs()
@@ -95,22 +111,39 @@ def test_a_restart_that_fails_goes_back_to_what_was_ready(deck, free_port) -> No
     assert serving.server_info(back.url)["max_total_num_tokens"] == 20000
     gone(first, None)
     gone(failed, None)
-    assert deck.run("stop", "--yes").returncode == 0
-    gone(back, free_port)
+
+    with product.Dashboard(deck) as dashboard:
+        dashboard.shows("● serving")
+        knob(dashboard, "context-length", "999999")
+        dashboard.press("R", "Restart the server?")
+        dashboard.shows("999999")
+        dashboard.press("y")
+        dashboard.shows("✗ failed", "B go back", "context-length", limit_s=product.READY_LIMIT_S)
+        dashboard.press("B", f"Back to {back.name}")
+        dashboard.shows("● serving", limit_s=product.READY_LIMIT_S)
+        again = deck.last()
+        assert (again.knobs, alive(again.server)) == (first.knobs, True)
+        dashboard.press("R", "Restart the server?")
+        dashboard.press("y", "SIGTERM sent")
+        dashboard.press("\x1b", "nothing is launched")
+        product.until(lambda: not product.in_session(again.server.pid), product.LIMIT_S, "the server's end")
+    assert deck.store.active() == []
+    assert deck.last().name == again.name
+    gone(again, free_port)
 
 
 def test_without_its_keeper_a_server_goes_on_and_is_stopped_after_its_last_request(deck, free_port) -> None:
     assert deck.launch("tiny-plain", free_port).returncode == 0
     run = deck.last()
     assert send_signal(run.keeper, signal.SIGKILL)
-    product.until(lambda: not alive(run.keeper), 5, "the keeper's end")
+    product.until(lambda: not alive(run.keeper), product.LIMIT_S, "the keeper's end")
     status = deck.status()
     assert status["state"] == "running"
     assert [caution["kind"] for caution in status["warnings"]] == ["keeper-gone"]
     with product.Dashboard(deck) as dashboard:
         dashboard.shows("serving", "keeper of this server is gone")
     with product.stream(run.url, 300) as parts:
-        done = deck.run("stop", "--yes", "--grace", "120", limit_s=240)
+        done = deck.run("stop", "--yes", "--grace", "240", limit_s=2 * product.READY_LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "keeper is gone" in done.stdout
     assert b"".join(parts).rstrip().endswith(b"data: [DONE]")
@@ -134,8 +167,7 @@ def test_two_dashboards_one_controls_until_its_terminal_goes(deck, free_port, tm
         run = deck.last()
         with product.Dashboard(deck) as second:
             second.shows("serving")
-            second.press("S")
-            second.shows("Cancel")
+            second.press("S", "Cancel")
             second.press("y")
             second.shows("controls this server now", f"process {first.pid}")
             assert alive(run.server)
@@ -148,20 +180,17 @@ def test_two_dashboards_one_controls_until_its_terminal_goes(deck, free_port, tm
                 assert "S stop" not in third.shows("serving", "q leave")
                 third.press("S?")  # the help that the second key opens tells that the first one did nothing
                 assert "Cancel" not in third.shows("Leave, the server stays")
-            # A server whose scheduler was killed ends by itself after six seconds: the stop falls into them.
-            product.scheduler_of(run).kill()
-            second.press("S")
-            second.shows("Cancel")
-            second.press("y")
-            product.until(lambda: not product.in_session(run.server.pid), 60, "the server's end")
+            second.press("S", "Cancel")
+            second.press("y", "SIGTERM sent")
+            second.press("S", "K kills")  # a second time is answered in words
             second.shows("processes are gone")
     gone(run, free_port)
 
 
 def test_a_stop_while_the_weights_are_loaded(deck, free_port) -> None:
     run = deck.begin("tiny-eagle3", free_port)
-    product.until(lambda: "Load weight begin" in run.log.read_text(), product.READY_LIMIT_S, "loading")
     assert deck.status()["state"] == "starting"
+    written(run, "Load weight begin")
     done = deck.run("stop", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     gone(run, free_port)
@@ -173,12 +202,12 @@ def test_a_port_that_a_silent_listener_holds(deck, free_port) -> None:
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         run = deck.begin("tiny-plain", free_port)
-        product.until(lambda: "Load weight begin" in run.log.read_text(), product.READY_LIMIT_S, "loading")
+        written(run, "server_args=")  # it binds its port last
         listener.bind(("127.0.0.1", free_port))
         listener.listen()
         refused = deck.run("run", "tiny-plain", "--set", f"port={free_port}", "--yes")
         assert (refused.returncode, f"Port {free_port} is held by process" in refused.stderr) == (2, True)
-        product.until(lambda: "address already in use" in run.log.read_text(), product.READY_LIMIT_S, "its bind")
+        written(run, "address already in use")
         status = deck.status()
         assert (status["state"], status["endpoint"]) == ("starting", "foreign")
         done = deck.run("stop", "--yes", "--grace", "3")
@@ -188,7 +217,7 @@ def test_a_port_that_a_silent_listener_holds(deck, free_port) -> None:
     assert ports.is_free("127.0.0.1", free_port)
 
 
-def test_a_server_started_by_hand_is_adopted_and_stopped(deck, launch, free_port) -> None:
+def test_a_server_started_by_hand_is_watched_adopted_and_stopped(deck, launch, free_port) -> None:
     with launch("tiny-plain") as server:
         server.wait_ready(product.READY_LIMIT_S)
         pid = server.process.pid
@@ -196,12 +225,26 @@ def test_a_server_started_by_hand_is_adopted_and_stopped(deck, launch, free_port
         seen = json.loads(looked.stdout)
         assert (seen["state"], seen["controlled"], seen["kv_tokens"]) == ("running", False, 20000)
         assert deck.store.latest() is None
-        adopted = json.loads(deck.run("attach", "--pid", str(pid), "--adopt", "--once", "--json").stdout)
-        assert (adopted["state"], adopted["controlled"], adopted["kv_tokens"]) == ("running", True, 20000)
-        run = deck.last()
-        assert run.server == process_id(pid)
-        done = deck.run("stop", "--yes")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert server.wait_exit(10) is not None
+        with product.Dashboard(deck) as dashboard:
+            dashboard.shows("D watches or takes over")
+            dashboard.press("D", "takes it over")
+            while f"▸ process {pid} " not in dashboard.text():  # other servers may run on this machine
+                before = dashboard.text()
+                dashboard.press("k")
+                product.until(
+                    lambda before=before: dashboard.text() != before, product.LIMIT_S, "another server chosen"
+                )
+            dashboard.press("A", "Take this server over?")
+            assert deck.store.latest() is None
+            dashboard.press("y", "taken over")
+            dashboard.shows("● serving")
+            run = deck.last()
+            assert (run.server, run.adopted) == (process_id(pid), True)
+            adopted = deck.status()
+            assert (adopted["state"], adopted["controlled"], adopted["kv_tokens"]) == ("running", True, 20000)
+            dashboard.press("S", "Cancel")
+            dashboard.press("y")
+            assert server.wait_exit(product.LIMIT_S) is not None
+            dashboard.shows("processes are gone")
         gone(run, free_port)
         assert deck.status()["state"] == "exited"

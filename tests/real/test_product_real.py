@@ -33,7 +33,11 @@ def watch_until(run: Run, store: RunStore, enough) -> Snapshot:
             feed.run(lambda snapshot: enough(snapshot) and not found.done() and found.set_result(snapshot))
         )
         try:
-            return await asyncio.wait_for(found, 120)
+            return await asyncio.wait_for(found, product.LIMIT_S)
+        except TimeoutError:
+            now = feed.snapshot
+            told = f"{now.state}, {now.gen_tok_s} tok/s, {now.running} running, accept length {now.accept_len}"
+            pytest.fail(f"{told}: not as asked within {product.LIMIT_S:.0f} s")
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -43,7 +47,8 @@ def watch_until(run: Run, store: RunStore, enough) -> Snapshot:
 
 
 def busy(snapshot: Snapshot, speculative: bool) -> bool:
-    return bool(snapshot.gen_tok_s) and bool(snapshot.running) and (not speculative or snapshot.accept_len is not None)
+    """Under load; with a draft that is right now and then, as all of these are after their first batches."""
+    return bool(snapshot.gen_tok_s) and bool(snapshot.running) and (not speculative or (snapshot.accept_len or 0) > 1)
 
 
 def check_memory(told: dict, info: dict, draft: bool) -> None:
@@ -77,9 +82,7 @@ def test_launch_watch_lose_the_dashboard_stop(deck, free_port, profile) -> None:
     check_memory(told, info, WITH_DRAFT[profile])
 
     with product.traffic(run.url) as statuses:
-        seen = watch_until(run, deck.store, lambda snapshot: busy(snapshot, speculative))
-        if speculative:
-            assert seen.accept_len > 1.0
+        watch_until(run, deck.store, lambda snapshot: busy(snapshot, speculative))
         with product.Dashboard(deck) as first:
             first.shows(profile, "serving", "tok/s", "Decode batch")
             assert first.signal(signal.SIGKILL) == -signal.SIGKILL
@@ -97,7 +100,7 @@ def test_launch_watch_lose_the_dashboard_stop(deck, free_port, profile) -> None:
     assert set(product.in_session(run.server.pid)) >= {process.pid for process in tree}
     shared = [path for path in deck.last().files if os.path.exists(path)]
     assert shared
-    stopped = deck.run("stop", "--yes")
+    stopped = deck.run("stop", "--yes", "--grace", "120")
     assert stopped.returncode == 0, stopped.stdout + stopped.stderr
     assert not any(map(alive, tree))
     assert product.in_session(run.server.pid) == []
