@@ -26,7 +26,7 @@ class Steering:
     say: Any
     draw: Any
 
-    _busy = ""  # "stop" or "restart" while its steps are told
+    _busy = ""  # "stop", "restart" or "launch" while its steps are told
     _cancel = False  # nothing after the present step is to be done
     found_servers = ""  # what the empty state says of servers that others started
 
@@ -35,6 +35,8 @@ class Steering:
     def action_launch(self) -> None:
         from tui.app.screens.dialog import LaunchDialog
 
+        if self._said_busy():
+            return
         if self._snapshot.state in ALIVE:
             self.say("A server is there already: S stops it, R restarts it with the changed knobs.", "warning")
             return
@@ -55,6 +57,8 @@ class Steering:
         self.say(problem or f"{profile} is starting.", "error" if problem else "information", 20.0 if problem else 6.0)
 
     def action_go_back(self) -> None:
+        if self._said_busy():
+            return
         if self._snapshot.state in ALIVE:
             self.say("A server is there: R restarts it, S stops it; B goes back after a failed launch.", "warning")
             return
@@ -65,6 +69,8 @@ class Steering:
     def action_stop(self) -> None:
         from tui.app.screens.dialog import StopDialog
 
+        if self._said_busy():
+            return
         if problem := self._not_ours():
             self.say(problem, "warning")
             return
@@ -89,6 +95,8 @@ class Steering:
     def action_restart(self) -> None:
         from tui.app.screens.dialog import RestartDialog
 
+        if self._said_busy():
+            return
         if self._snapshot.run is None and (problem := self._not_ours()):
             self.say(problem, "warning")
             return
@@ -114,9 +122,19 @@ class Steering:
         self.say("Cancelled after this step: what is asked to stop still stops, nothing is launched.", "warning", None)
         return True
 
-    def _tell(self, steps: AsyncIterator[Told], what: str) -> None:
+    def _said_busy(self) -> bool:
+        """Whether something is done to the server already; then it is said what can be done meanwhile."""
+        words = {
+            "stop": "It is being stopped already: K kills what is left now.",
+            "restart": "It is being restarted already: esc leaves it at the stop, K kills what is left now.",
+            "launch": "A launch has begun already.",
+        }
         if self._busy:
-            self.say("Something is being done to the server already.", "warning")
+            self.say(words[self._busy], "warning")
+        return bool(self._busy)
+
+    def _tell(self, steps: AsyncIterator[Told], what: str) -> None:
+        if self._said_busy():
             return
         self._busy, self._cancel = what, False
         self.run_worker(partial(self._telling, steps), group="control")
