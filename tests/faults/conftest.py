@@ -135,6 +135,8 @@ class Screen:
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            for told in ("LINES", "COLUMNS"):  # of pytest's terminal, by readline: they would hide the pty's size
+                os.unsetenv(told)
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environ})
             os.execvp(command[0], command)
         self.sent = b""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tui.feed.watch
+import tui.feed.looking
 from tui.feed.live import LiveFeed
 from tui.feed.place import RehearsalPlace
 from tui.feed.targets import of_url
@@ -22,7 +22,7 @@ TIMEOUT_S = 0.3
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.feed.watch, "EndpointSource", functools.partial(EndpointSource, timeout_s=TIMEOUT_S))
+    monkeypatch.setattr(tui.feed.looking, "EndpointSource", functools.partial(EndpointSource, timeout_s=TIMEOUT_S))
     monkeypatch.setattr(endpoint_http, "LARGEST_ANSWER", 1 << 20)
     monkeypatch.setattr("tui.sources.endpoints.BACK_OFF_S", (0.2,))
     monkeypatch.setattr("tui.sources.endpoints.READY_S", 0.2)
