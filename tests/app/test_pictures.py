@@ -72,6 +72,7 @@ SCENES = {
     "compare": Scene("serving", act=press("H", "space", "down", "space", "c")),
     "help": Scene("serving", act=press("question_mark"), log="decode"),
     "replay": Scene("serving", act=press("H", "r")),
+    "sweep": Scene("serving", act=press("W", "down", "down")),
 }
 # What is kept at one size and in one mode only.
 MORE = {
@@ -91,6 +92,7 @@ MORE = {
     "palette": Scene("serving", act=press("colon")),
     "note": Scene("serving", act=press("H", "o")),
     "delete": Scene("serving", act=press("H", "down", "down", "D")),
+    "cancel-sweep": Scene("serving", act=press("W", "X")),
     "seek": Scene("serving", act=press("H", "r", "t")),
 }
 

@@ -136,6 +136,7 @@ async def test_a_replay_inside_a_dashboard_that_controls_changes_nothing(fake) -
             assert app.screen is played, key
             assert played._pending == {}, key
         assert "restart" not in played.query_one(Footer).text()
+        assert "finds" not in knobs.text()
         assert feed.asked == []
 
 

@@ -8,6 +8,7 @@ from tui.app.run_table import SORTS, in_order, matching, row_line, speeds
 from tui.app.screens.compare import CompareScreen
 from tui.app.screens.reader import Reader
 from tui.app.screens.runs import DeleteDialog, NoteEditor, RunsScreen
+from tui.app.screens.sweep import SweepScreen
 from tui.app.widgets.footer import Footer
 from tui.app.widgets.runs_table import RunsTable
 
@@ -232,6 +233,18 @@ async def test_many_runs_are_all_there_in_the_end(fake, feed) -> None:
         assert "250" in table(app).text().split("\n")[0]
         await pilot.press("G")
         assert table(app).text().count("r  ") > 20
+
+
+async def test_the_sweeps_are_one_key_away(feed) -> None:
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("W")
+        await settled(pilot)
+        assert isinstance(app.screen, SweepScreen)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert isinstance(app.screen, RunsScreen)
 
 
 async def test_every_key_of_the_runs_may_be_pressed(feed) -> None:

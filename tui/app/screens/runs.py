@@ -33,6 +33,7 @@ KEYS = [
     ("b", "baseline", "baseline"),
     ("o", "note", "note"),
     ("D", "delete", "delete"),
+    ("W", "sweeps", "sweeps"),
 ]
 
 
@@ -50,6 +51,7 @@ class RunsScreen(Screen[None]):
         Binding("b", "baseline", "Pin as baseline, or unpin", id="runs.baseline"),
         Binding("o", "note", "Write a note", id="runs.note"),
         Binding("D", "delete", "Delete the run", id="runs.delete"),
+        Binding("W", "sweeps", "Sweeps: what was tried unattended", id="runs.sweeps"),
         Binding("u", "reload", "Read the runs again", id="runs.reload"),
         Binding("y", "app.copy", "Copy the run's name", id="runs.copy"),
         Binding("question_mark", "app.help", "Keys and words", id="runs.help", key_display="?"),
@@ -200,6 +202,11 @@ class RunsScreen(Screen[None]):
                     self._do(self._history.delete(name), f"Deleted {name}.")
 
             self.app.push_screen(DeleteDialog(row), deleted)
+
+    def action_sweeps(self) -> None:
+        from tui.app.screens.sweep import SweepScreen
+
+        self.app.push_screen(SweepScreen(self._history, read_only=self._read_only))
 
     def _may_change(self) -> RunRow | None:
         if self._read_only:

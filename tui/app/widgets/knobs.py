@@ -81,8 +81,12 @@ class Knobs(Canvas, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("edit", "step", "search", "default"):
-            return not getattr(self.screen, "read_only", False)
+            return not self._read_only
         return True
+
+    @property
+    def _read_only(self) -> bool:
+        return bool(getattr(self.screen, "read_only", False))
 
     def action_move(self, rows: int) -> None:
         self._cursor = max(0, min(len(self._names) - 1, self._cursor + rows))
@@ -152,7 +156,7 @@ class Knobs(Canvas, can_focus=True):
         if self._pending:
             right: Line = [(f"{len(self._pending)} changed, ", "changed"), ("R", "key"), (" restarts ", "quiet")]
         else:
-            right = [(told, "quiet"), ("F", "key"), (" finds ", "quiet")]
+            right = [(told, "quiet")] if self._read_only else [(told, "quiet"), ("F", "key"), (" finds ", "quiet")]
         return spread(left, right, width)
 
     def _row(self, name: str, knob: Knob | None, width: int) -> Line:
