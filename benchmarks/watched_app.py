@@ -15,13 +15,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
 from tui.app import main
 from tui.app.log_query import parse
 from tui.app.main import SpecdeckApp
 from tui.app.widgets.log_pane import LogPane
-from tui.feed import logtask
 from tui.feed.live import LiveFeed
 from tui.feed.place import RealPlace
 from tui.feed.targets import of_log
@@ -52,15 +50,16 @@ def once(data: bytes, lines: int) -> int:
     return 0 if found == list(range(lines)) else max(1, len(set(range(lines)).symmetric_difference(found)))
 
 
-class Listening(LogFollower):
-    """Keeps what it gave, for a count by the lines' own numbers afterwards."""
+def listen(given: list[bytes]) -> None:
+    """Keep what the log's reader gives from now on, for a count by the lines' own numbers afterwards."""
+    poll = LogFollower.poll
 
-    given: ClassVar[list[bytes]] = []
-
-    def poll(self, slice_bytes: int | None = None) -> LogChunk:
-        chunk = super().poll(slice_bytes)
-        self.given.extend(part.encode() + b"\n" if isinstance(part, str) else part for part in chunk.parts)
+    def listened(follower: LogFollower, slice_bytes: int | None = None) -> LogChunk:
+        chunk = poll(follower, slice_bytes)
+        given.extend(part.encode() + b"\n" if isinstance(part, str) else part for part in chunk.parts)
         return chunk
+
+    LogFollower.poll = listened  # type: ignore[method-assign]
 
 
 class WatchedApp(SpecdeckApp):
@@ -73,6 +72,9 @@ class WatchedApp(SpecdeckApp):
 
     async def stop_watch(self) -> None:
         lines, numbered, began = int(sys.argv[3]), int(sys.argv[4]), time.monotonic() - age_s()
+        given: list[bytes] = []
+        if numbered:
+            listen(given)
         await self.watch(lambda: bool(self.line_count() and self._drawn_at))
         await self.watch(time.monotonic() + SETTLED_S)
         os.close(os.open(sys.argv[2] + ".ready", os.O_CREAT | os.O_WRONLY))
@@ -84,7 +86,7 @@ class WatchedApp(SpecdeckApp):
         late += await self.watch(time.monotonic() + 1.0)
         found |= {"lines": self.line_count(), "folded_lines": self._feed.snapshot.log_lines, **worst(late)}
         if numbered:
-            found["read_wrong"] = once(b"".join(Listening.given), numbered)
+            found["read_wrong"] = once(b"".join(given), numbered)
             found["indexed_wrong"] = once("\n".join(self._feed.log.index.read(0, lines)).encode(), numbered)
         else:
             found["searches"] = {typed: await self.search(typed) for typed in SEARCHES}
@@ -127,7 +129,5 @@ class WatchedApp(SpecdeckApp):
 
 if __name__ == "__main__":
     main.prepare()
-    if int(sys.argv[4]):
-        logtask.LogFollower = Listening
     store = RunStore(Path(tempfile.mkdtemp()))
     WatchedApp(LiveFeed(RealPlace(), store, of_log(Path(sys.argv[1])))).run()
