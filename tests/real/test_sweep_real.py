@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,6 +110,30 @@ def test_a_sweep_over_plain_ngram_and_standalone(deck, free_port, heard) -> None
 
     for trial in done.trials:
         check_replay(store.load(trial.run), heard[trial.run], trial)
+
+
+def test_who_makes_the_load(deck, free_port, sglang_venv) -> None:
+    """SGLang's own generator where its `datasets` is installed; else one sentence, and the simple client."""
+    python = sglang_venv / "bin" / "python"
+    has_own = subprocess.run([python, "-c", "import datasets"], capture_output=True).returncode == 0
+    done = deck.launch("tiny-ngram", free_port)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("bench", "--bench", "decode-1", "--scale", "0.125")
+    told = deck.run(*words)
+    assert told.returncode == 0, told.stdout + told.stderr
+    reason, _, line = told.stdout.strip().rpartition("\n")
+    assert ("No module named 'datasets'; specdeck's own load is used instead." in reason) is not has_own
+    assert "accept length" in line
+    [result] = json.loads(deck.run("runs", deck.last().name, "--json").stdout)["benches"]
+    assert result["engine"] == ("sglang.bench_serving" if has_own else "specdeck")
+    assert result["counter_tok_s"] == pytest.approx(result["tok_s"], rel=0.03)
+    assert (result["failed"], result["output_tokens"]) == (0, 2 * 64)
+    if not has_own:
+        refused = deck.run(*words, "--engine", "sglang")
+        assert refused.returncode == 2
+        assert "did not work" in refused.stderr
+    assert deck.status()["state"] == "running"
+    assert deck.run("stop", "--yes").returncode == 0
 
 
 def check_replay(run, facts, trial) -> None:

@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.feed.targets import of_run
 from tui.runs import benches, summaries
 from tui.runs.benches import BenchError, BenchResult, Workload
 from tui.runs.benchserving import BenchServing
-from tui.runs.loadgen import LoadGenerator
+from tui.runs.loadgen import Counters, LoadGenerator
 from tui.runs.store import Run
 from tui.server import control
 from tui.server.commandline import command_line
@@ -62,6 +62,7 @@ class Bench:
 
     def _one(self, workload: Workload) -> BenchResult:
         if self._own is not None:
+            self._simple.warm_up()
             before = self._simple.counters()
             try:
                 found = self._own.run(workload, self._progress)
@@ -71,7 +72,7 @@ class Bench:
                 self._say(f"{str(error).rstrip('.')}; specdeck's own load is used instead.")
                 self._own = None
             else:
-                return _counted(found, before, self._simple.counters())
+                return _counted(found, self._simple.grown(before, found.output_tokens))
         return self._simple.run(workload, self._progress)
 
     def _summarise(self) -> None:
@@ -95,16 +96,13 @@ def _bench_serving(run: Run, url: str) -> BenchServing | None:
     return BenchServing(str(python), url, str(path) if path.exists() else model, {**os.environ, **command.env})
 
 
-def _counted(found: BenchResult, before: Any, after: Any) -> BenchResult:
-    """SGLang's result with the accept length of the server's counters, where it has them."""
-    from dataclasses import replace
-
-    if before.generated is None or after.generated is None:
+def _counted(found: BenchResult, grown: Counters) -> BenchResult:
+    """SGLang's result with what the server's counters say, where it has them."""
+    if grown.generated is None:
         return found
-    grown = after.generated - before.generated
-    calls = (after.verify_calls or 0.0) - (before.verify_calls or 0.0)
+    calls = grown.verify_calls or 0.0
     return replace(
         found,
-        counter_tok_s=grown / found.wall_s,
-        accept_len=grown / calls if calls > 0 else found.accept_len,
+        counter_tok_s=grown.generated / found.wall_s,
+        accept_len=grown.generated / calls if calls > 0 else found.accept_len,
     )

@@ -34,13 +34,17 @@ class BenchServing:
         self._cancelled = threading.Event()
 
     def arguments(self, workload: Workload, output: Path) -> list[str]:
-        """The command line. "random-ids" needs no data set; a range ratio of 1 makes every request the same size."""
+        """The command line. "random-ids" needs no data set; a range ratio of 1 makes every request the same size.
+
+        Its own warm-up would be in the server's counters and not in its result, so whoever calls warms up before.
+        """
         return [
             *self._command,
             "--backend", "sglang", "--base-url", self._url, "--model", self._model,
             "--dataset-name", "random-ids", "--random-range-ratio", "1",
             "--random-input-len", str(workload.input_tokens), "--random-output-len", str(workload.output_tokens),
             "--num-prompts", str(workload.requests), "--max-concurrency", str(workload.batch),
+            "--warmup-requests", "0",
             "--output-file", str(output), "--output-details", "--disable-tqdm",
         ]  # fmt: skip
 

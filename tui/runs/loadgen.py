@@ -84,7 +84,7 @@ class LoadGenerator:
 
     def run(self, workload: Workload, progress: Progress | None = None) -> BenchResult:
         """Blocks until the load is done. Raises BenchError when it fails or was cancelled."""
-        self._ask(_Request(time.monotonic()), [_FIRST_ID] * 8, 4)  # connections, first use of kernels
+        self.warm_up()
         before = self.counters()
         started_at, began = time.time(), time.monotonic()
         requests = self._drive(workload, progress)
@@ -96,8 +96,12 @@ class LoadGenerator:
             reason = next((request.error for request in requests if request.error), "no request was answered")
             raise BenchError(f"{workload.name}: every request failed: {reason}.")
         tokens = sum(request.tokens for request in good)
-        grown = self._settled(before, tokens)
+        grown = self.grown(before, tokens)
         return _result(workload, requests, good, started_at, wall_s, grown)
+
+    def warm_up(self) -> None:
+        """One small request: connections, first use of kernels."""
+        self._ask(_Request(time.monotonic()), [_FIRST_ID] * 8, 4)
 
     def counters(self) -> Counters:
         """`generation_tokens_total` and `spec_verify_calls_total` now."""
@@ -177,8 +181,11 @@ class LoadGenerator:
             request.ended = True
             self._close(connection)
 
-    def _settled(self, before: Counters, tokens: int) -> Counters:
-        """What the counters grew by. SGLang counts a request when it has ended, in another process."""
+    def grown(self, before: Counters, tokens: int) -> Counters:
+        """What the counters grew by since `before`, in which so many tokens were made.
+
+        SGLang counts a request when it has ended, in another process, so this may wait for a moment.
+        """
         deadline = time.monotonic() + _SETTLE_S
         while True:
             now = self.counters()
