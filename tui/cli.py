@@ -10,21 +10,21 @@ from tui import __version__
 # command -> (module in tui.commands, one line of help)
 COMMANDS = {
     "dashboard": ("dashboard", "the screen; also what `specdeck` and `specdeck PROFILE` open"),
-    "demo": ("demo", "the screen on a simulated 8-GPU machine, with a story to play through"),
+    "demo": ("demo", "the screen on a simulated 8-GPU machine; --play tells a story, --list names others"),
     "attach": ("attach", "watch a server that somebody else started: --url, --log or --pid"),
-    "plan": ("plan", "will it fit? exit 0 fits, 1 does not, 2 cannot tell"),
-    "doctor": ("doctor", "what happened in this log? exit 0 healthy, 1 a cause found, 2 cannot tell"),
-    "status": ("status", "one snapshot, as text or --json"),
-    "run": ("run", "start a server without the screen"),
-    "stop": ("stop", "stop the server that specdeck started"),
-    "restart": ("restart", "stop, verify, launch again"),
+    "plan": ("plan", "will it fit? 0 fits, 1 does not, 2 cannot tell"),
+    "doctor": ("doctor", "what happened in this log? 0 healthy, 1 a cause found, 2 cannot tell"),
+    "status": ("status", "one snapshot, as text or --json: 0 runs or ended well, 1 failed, 2 unknown"),
+    "run": ("run", "start a server without the screen: 0 started, 1 it failed, 2 not launched"),
+    "stop": ("stop", "stop the server that specdeck started: 0 done, 1 failed, 2 refused"),
+    "restart": ("restart", "stop, verify, launch again: 0 done, 1 failed, 2 refused"),
     "runs": ("runs", "the history: what was tried and what came of it"),
-    "compare": ("compare", "two runs side by side"),
+    "compare": ("compare", "runs side by side: knobs, memory, speed, whether speculation pays"),
     "replay": ("replay", "a recorded run in the same screen"),
     "bench": ("bench", "drive the running server with a fixed workload"),
-    "sweep": ("sweep", "try knob values one after the other, unattended"),
-    "profile": ("profile", "import, export and check launch profiles"),
-    "web": ("web", "the same screen in a browser, on loopback"),
+    "sweep": ("sweep", "try knob values one after the other, unattended: 0 something was measured, 1 nothing"),
+    "profile": ("profile", "import, export, check and list launch profiles"),
+    "web": ("web", "the same screen in a browser, on loopback, read-only unless --control"),
 }
 
 DESCRIPTION = "Launch, watch and tune one SGLang server that decodes speculatively."
@@ -90,7 +90,8 @@ def _overview() -> str:
             "",
             *rows,
             "",
-            "Any command takes --rehearsal to run on a simulated machine: nothing real is started.",
+            "--rehearsal puts dashboard, run, sweep and web on a simulated machine; nothing real is started.",
+            "Numbers are exit codes; otherwise 0 is done. 2: a command line that makes no sense. 130: Ctrl-C.",
             "",
         ]
     )

@@ -19,6 +19,7 @@ def target_of(options: argparse.Namespace, store: RunStore) -> Target:
         target = targets.of_pid(options.pid)
         if options.adopt and target.run is None and target.server is not None:
             target = targets.of_run(adopt(target.server, store))
+        target = _told(target, options)
     elif options.log is not None:
         target = targets.of_log(options.log)
         if options.url:
@@ -28,6 +29,13 @@ def target_of(options: argparse.Namespace, store: RunStore) -> Target:
     else:
         target = _the_one(store)
     return target if key is None else replace(target, api_key=key)
+
+
+def _told(target: Target, options: argparse.Namespace) -> Target:
+    """A container's output goes to no file that is seen from outside, and its port may have another number there."""
+    if options.log is not None:
+        target = replace(target, log=options.log)
+    return replace(target, url=targets.of_url(options.url).url) if options.url else target
 
 
 def _the_one(store: RunStore) -> Target:
