@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tui.app.main import SpecdeckApp
+from tui.app.pace import Pace
 from tui.app.widgets.log_pane import LogPane
 from tui.sources.lineindex import LineIndex
 
@@ -68,7 +69,7 @@ class Screen:
 
     async def tick(self) -> None:
         """A look after so long a rest that what is new is drawn at once."""
-        self.pane._drew_new_at = -1e9
+        self.pane._pace = Pace()
         self.pane._tick()
         await self.settle()
 

@@ -232,3 +232,12 @@ def test_operator_patterns() -> None:
     assert line_pattern("A", ignore_case=True).search(b"a")
     with pytest.raises(re.error):
         line_pattern("(", regex=True)
+
+
+@pytest.mark.parametrize("most", [1, 100, 1 << 20])
+def test_the_bytes_of_lines_are_what_lies_between_them(path: Path, most: int) -> None:
+    lines = [b"line %d\n" % number for number in range(200)]
+    path.write_bytes(b"".join(lines) + b"unfinished")
+    with filled(LineIndex.open(path)) as index:
+        for first, stop in ((0, 0), (0, 200), (17, 18), (17, 150), (190, 300), (250, 300)):
+            assert index.raw(first, stop, most) == b"".join(lines[first:stop])[-most:]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tui.facts import Traceback
 from tui.frozen import frozen
+from tui.sources.linetext import line_text
 
 HEAD = "Traceback (most recent call last)"
 MOST_LINES = 400  # of one traceback
@@ -21,26 +22,49 @@ class Block:
     rank: str | None = None
 
 
-def find_blocks(texts: Sequence[str]) -> list[Block]:
-    """The tracebacks of more than one line in `texts`, in order, none inside another."""
+def find_blocks(texts: Sequence[str], start: int = 0, known: dict[int, Block | None] | None = None) -> list[Block]:
+    """The tracebacks of more than one line in `texts`, in order, none inside another, counted from `start` on.
+
+    `known` remembers, by its first line, what needs no second look: a traceback that other lines follow.
+    """
+    known = {} if known is None else known
     blocks: list[Block] = []
     place = 0
     while place < len(texts):
-        block = _block(texts, place) if HEAD in texts[place] else None
-        if block is not None:
-            place = block.last
-            while place + 1 < len(texts) and not texts[place + 1].strip():  # the empty line that ends the record
-                place += 1
-            blocks.append(Block(block.first, place, block.title, block.rank))
+        if HEAD in texts[place]:
+            block = known[start + place] if start + place in known else _whole(texts, place, start)
+            if block is not None:
+                blocks.append(block)
+                place = block.last - start
+            if place + 1 < len(texts) and (block is not None or place + MOST_LINES < len(texts)):
+                known[block.first if block is not None else start + place] = block
         place += 1
     return blocks
 
 
-def is_copy(block: Block, before: Sequence[str]) -> bool:
+def _whole(texts: Sequence[str], place: int, start: int) -> Block | None:
+    """The traceback that begins there, with the empty lines that end its record."""
+    block = _block(texts, place)
+    if block is None:
+        return None
+    last = block.last
+    while last + 1 < len(texts) and not texts[last + 1].strip():
+        last += 1
+    return Block(start + block.first, start + last, block.title, block.rank)
+
+
+def is_copy(block: Block, before: bytes) -> bool:
     """Whether one of the lines `before` it ends a traceback with the same exception: another rank's."""
     wanted = likeness(block.title)
-    kind = block.title.partition(":")[0]
-    return any(kind in text and likeness(text).endswith(wanted) for text in before)
+    kind = block.title.partition(":")[0].encode()
+    place = before.find(kind)
+    while place >= 0:
+        start, end = before.rfind(b"\n", 0, place) + 1, before.find(b"\n", place)
+        end = end if end >= 0 else len(before)
+        if likeness(line_text(before[start:end])).endswith(wanted):
+            return True
+        place = before.find(kind, end)
+    return False
 
 
 def likeness(text: str) -> str:

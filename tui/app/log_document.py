@@ -15,6 +15,7 @@ AROUND = 256  # lines read before and after a page, for tracebacks that begin or
 NEAR = 32  # lines that do not pass are read too rather than a further place in the file
 COPIES_AROUND = 1500  # lines before a traceback in which the same one is looked for
 PAGES_KEPT = 24
+KNOWN_KEPT = 2000  # tracebacks
 
 
 @frozen(kw_only=False)
@@ -57,6 +58,7 @@ class LineDocument:
         self.passed = passed
         self._folding = folding
         self._turned: set[int] = set()  # first lines of the blocks that are not as they would be by themselves
+        self._known: dict[int, Block | None] = {}
         self._copies: dict[tuple[int, str], bool] = {}
         self._pages: OrderedDict[tuple[int, int, int], list[Entry]] = OrderedDict()
         self._texts: OrderedDict[int, tuple[list[str], bool]] = OrderedDict()
@@ -127,27 +129,30 @@ class LineDocument:
         lines = self._lines(start, seen)
         entries: list[Entry] = []
         place = start
-        for found in find_blocks([text for _, text in lines]):
-            entries += _plain(lines, start, place, start + found.first)
+        if len(self._known) > KNOWN_KEPT:
+            self._known.clear()
+        for found in find_blocks([text for _, text in lines], start, self._known):
+            entries += _plain(lines, start, place, found.first)
             entries += self._block_entries(lines, start, found)
-            place = start + found.last + 1
+            place = found.last + 1
         entries += _plain(lines, start, place, start + len(lines))
         return [entry for entry in entries if first <= entry.position < stop]
 
     def _block_entries(self, lines: list[tuple[int, str]], start: int, found: Block) -> list[Entry]:
-        block = Block(lines[found.first][0], lines[found.last][0], found.title, found.rank)
-        ended = found.last + 1 < len(lines)
+        head, last = found.first - start, min(found.last - start, len(lines) - 1)
+        block = Block(lines[head][0], lines[last][0], found.title, found.rank)
+        ended = last + 1 < len(lines)
         folded = (ended and self._is_copy(block)) != (block.first in self._turned)
         if folded:
-            return [Entry(start + found.first, start + found.last + 1, block.first, found.title, block, True)]
-        return [Entry(start + i, start + i + 1, *lines[i], block, False) for i in range(found.first, found.last + 1)]
+            return [Entry(start + head, start + last + 1, block.first, found.title, block, True)]
+        return [Entry(start + i, start + i + 1, *lines[i], block, False) for i in range(head, last + 1)]
 
     def _is_copy(self, block: Block) -> bool:
         key = (block.first, block.title)
         known = self._copies.get(key)
         if known is None:
             start = max(0, block.first - COPIES_AROUND)
-            known = self._copies[key] = is_copy(block, self.index.read(start, block.first - start))
+            known = self._copies[key] = is_copy(block, self.index.raw(start, block.first))
         return known
 
     def _lines(self, first: int, stop: int) -> list[tuple[int, str]]:

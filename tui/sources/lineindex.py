@@ -17,6 +17,7 @@ from tui.sources.lineseek import BLOCK_BYTES, Row, long_line, nth_newline, rows_
 from tui.sources.openlog import data_start, open_regular
 
 GROW_BYTES = 4 * 1024 * 1024
+RAW_BYTES = 1024 * 1024
 
 
 class LineIndex:
@@ -120,6 +121,13 @@ class LineIndex:
             first += len(got)
             lines -= len(got)
         return rows
+
+    def raw(self, first: int, stop: int, most: int = RAW_BYTES) -> bytes:
+        """The bytes of the complete lines from number `first` to before `stop`, of them the last `most`."""
+        newlines = self._state[1]
+        end = self._start(min(stop, newlines))
+        start = max(self._start(min(first, newlines)), end - most)
+        return os.pread(self.fd, end - start, start)
 
     def tail(self, lines: int, before: int | None = None) -> list[Row]:
         """The last lines of the file as it is now, or the lines that end at offset `before` (a row's): needs no index.
