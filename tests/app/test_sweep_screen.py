@@ -61,7 +61,7 @@ async def test_every_case_is_told(feed, size) -> None:
             "running", "5 of 8 cases", "elapsed 34m14s", "left about 15m30s", "budget 2h00m, 1h25m of it left",
             "now", "6 of 8: kimi-eagle3 speculative-num-steps=3: loading weights", "120.5 tok/s at decode-1",
             "82.0", "89.5", "2.31", "skipped    kimi-eagle3 mem-frac", "Will not start", "capture-oom", "planned",
-            "will skip", "the best", "-32%", "X cancel the sweep",
+            "will skip", "the best", "-32%", "X stop the sweep",
         ):  # fmt: skip
             assert told in text, told
         assert all(width_of(row) <= size[0] for row in text.split("\n"))
@@ -162,7 +162,7 @@ async def test_a_read_only_dashboard_watches(fake) -> None:
     app = SpecdeckApp(feed)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "X cancel" not in shown(app)
+        assert "X stop" not in shown(app)
         await pilot.press("X")
         await settled(pilot)
         assert "read-only" in message(app)
@@ -276,7 +276,7 @@ def test_a_row_never_writes_beyond_its_width(fake) -> None:
 
 
 async def test_a_sweep_on_top_leaves_the_program(feed, fake) -> None:
-    app = SweepApp(feed, "2026-11-28T09-00-00", may_control=True)
+    app = SweepApp(fake.FakeFeed(fake.serving(), read_only=True), "2026-11-28T09-00-00", may_control=True)
     async with app.run_test(size=HOME) as pilot:
         await settled(pilot)
         assert isinstance(app.screen, SweepScreen)
@@ -289,10 +289,13 @@ async def test_a_sweep_on_top_leaves_the_program(feed, fake) -> None:
         await pilot.press("q")
         await pilot.pause()
         assert app.is_running  # opened from the dashboard, it goes back there
+        await pilot.press("W", "R")
+        await settled(pilot)
+        assert "read-only" not in message(app)  # though the server behind may not be touched
     app = SweepApp(feed, fake.SWEEP.name, may_control=False)
     async with app.run_test(size=HOME) as pilot:
         await settled(pilot)
-        assert "X cancel" not in shown(app)
+        assert "X stop" not in shown(app)
         await pilot.press("q")
         await pilot.pause()
         assert not app.is_running

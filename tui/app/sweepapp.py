@@ -21,7 +21,8 @@ class SweepApp(SpecdeckApp):
         mouse: bool = True,
     ) -> None:
         super().__init__(feed, ascii_only=ascii_only, theme=theme, mouse=mouse)
-        self._sweep, self._may_control = sweep, may_control
+        self._sweep = sweep
+        self.sweeps_read_only = not may_control  # the server on the dashboard may not be touched: it is the sweep's
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._show_sweep)
@@ -29,7 +30,7 @@ class SweepApp(SpecdeckApp):
     def _show_sweep(self) -> None:
         history = self._feed.history
         if history is not None:
-            self.push_screen(SweepScreen(history, self._sweep, read_only=not self._may_control, leaves=True))
+            self.push_screen(SweepScreen(history, self._sweep, read_only=self.sweeps_read_only, leaves=True))
 
 
 def run_sweep_app(feed: Feed, sweep: str, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:

@@ -163,7 +163,7 @@ def _clear_up(keeper: _Keeper, machine: Machine) -> None:
             continue
         names = [trial.run] if trial.run else machine.leftovers(trial.case, trial.since or time.time())
         for name in names:
-            keeper.say(f"Stopping {name}, which an interrupted sweep left running.")
+            keeper.say(f"Ending what is left of {name}, which was interrupted.")
             machine.stop(name)
         keeper.set(index, Trial(case=trial.case))
 

@@ -263,4 +263,5 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
         if self._feed.history is None:
             self.say("There is no history here.")
             return
-        self.app.push_screen(SweepScreen(self._feed.history, read_only=self._feed.read_only))
+        read_only = getattr(self.app, "sweeps_read_only", self.read_only)
+        self.app.push_screen(SweepScreen(self._feed.history, read_only=read_only))

@@ -35,7 +35,7 @@ class SweepScreen(Screen[None]):
         Binding("enter,i", "details", "All about the case's run", id="sweep.details"),
         Binding("r", "replay", "Play the case's run again", id="sweep.replay"),
         Binding("c", "compare", "Compare the case with the best", id="sweep.compare"),
-        Binding("X", "cancel", "Cancel the sweep that runs", id="sweep.cancel"),
+        Binding("X", "cancel", "Stop the sweep that runs", id="sweep.cancel"),
         Binding("R", "resume", "Go on with an interrupted sweep", id="sweep.resume"),
         Binding("left_square_bracket", "turn(-1)", "Newer sweep", id="sweep.newer", key_display="["),
         Binding("right_square_bracket", "turn(1)", "Older sweep", id="sweep.older", key_display="]"),
@@ -112,7 +112,7 @@ class SweepScreen(Screen[None]):
         if self._leaves:
             keys.append(("q", "leave", "leave"))
         if state == "running" and not self._read_only:
-            keys.append(("X", "cancel the sweep", "cancel"))
+            keys.append(("X", "stop the sweep", "cancel"))
         if state == "interrupted" and not self._read_only:
             keys.append(("R", "go on with it", "resume"))
         if self._view is not None:
@@ -209,13 +209,13 @@ class SweepScreen(Screen[None]):
             "The server of the case that runs is stopped, and its memory waited for. What was measured stays; "
             f"R, or specdeck sweep --resume {view.name}, goes on with what is left.",
         )
-        asked = f"Cancelling {view.name}: its server is being stopped."
+        asked = f"Stopping {view.name}: its server is being stopped."
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self._do(self._sweeps.cancel(view.name), asked)
 
-        self.app.push_screen(ConfirmDialog("Cancel the sweep?", words, "Cancel it"), answered)
+        self.app.push_screen(ConfirmDialog("Stop the sweep?", words, "Stop it"), answered)
 
     def action_resume(self) -> None:
         view = self._view
