@@ -14,6 +14,7 @@ from tui.facts import (
     KvPool,
     Launched,
     LoadProgress,
+    Mark,
     PoolSummary,
     Problem,
     ServerArgs,
@@ -23,6 +24,7 @@ from tui.facts import (
     WeightsEnd,
 )
 from tui.session import Session
+from tui.session.lifecycle import MOST_MARKS
 from tui.snapshot import Phase, State
 
 LAUNCH = Launched(at=0, run="r", profile="kimi", command=("sglang",), knobs={"tp-size": 8})
@@ -155,3 +157,11 @@ def test_a_log_whose_process_nobody_watches_tells_the_death_by_its_own_words():
     assert (snapshot.state, snapshot.state_reason) == (State.FAILED, "its command line was refused")
     # A keeper watches a launched server: its word about the exit comes, and counts.
     assert fold(LAUNCH, refused).snapshot().state is State.STARTING
+
+
+def test_of_very_many_marks_the_newest_are_kept() -> None:
+    session = Session()
+    session.extend(Mark(at=float(number), text=f"mark {number}") for number in range(1000))
+    marks = session.snapshot().marks
+    assert len(marks) == MOST_MARKS
+    assert marks[-1].text == "mark 999"

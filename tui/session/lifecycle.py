@@ -67,7 +67,7 @@ class Lifecycle:
             case Launched():
                 self._begin(fact.at, State.STARTING, Phase.IMPORTING)
                 self._only_log = False
-                self._mark(fact.at, "launch")
+                self.mark(fact.at, "launch")
             case Attached():
                 self._begin(None, State.UNKNOWN, Phase.NONE)
                 self._only_log = fact.url is None
@@ -165,7 +165,7 @@ class Lifecycle:
             return
         self.ready_at = at
         self._enter(at, State.RUNNING, Phase.SERVING, "")
-        self._mark(at, "ready")
+        self.mark(at, "ready")
 
     def _answer(self, fact: Endpoint) -> None:
         self._endpoint = fact.state
@@ -184,7 +184,7 @@ class Lifecycle:
 
     def _exit(self, fact: Exited) -> None:
         if self.exited is None:  # else the same end, told twice: by who saw it gone, and by who wrote it down
-            self._mark(fact.at, "exit")
+            self.mark(fact.at, "exit")
         self.exited = fact
         clean = fact.requested or (self.ready_at is not None and fact.code == 0)
         words = f"signal {fact.signal}" if fact.signal else f"exit code {fact.code}"
@@ -197,6 +197,7 @@ class Lifecycle:
             self.since, self.percent, self.text = at, None, ""
         self.state, self.phase, self.reason = state, phase, reason
 
-    def _mark(self, at: float, text: str) -> None:
+    def mark(self, at: float, text: str) -> None:
+        """Put a mark on the plot; of very many the newest are kept."""
         self.marks.append(PlotMark(at=at, text=text))
         del self.marks[:-MOST_MARKS]

@@ -33,7 +33,7 @@ from tui.session.versions import VersionFold
 from tui.session.worth import WorthFold
 from tui.sglang.diagnosis import Doctor
 from tui.sglang.ledger import Ledger
-from tui.snapshot import Ages, Knob, PlotMark, RankMemory, Snapshot, State
+from tui.snapshot import Ages, Knob, RankMemory, Snapshot, State
 
 # Lines worth a jump with `e`; a log that repeats one error for hours must not fill the memory.
 MOST_ERROR_LINES = 10_000
@@ -104,7 +104,7 @@ class Session:
                 self._new_life()
                 self._launched, self._attached = None, fact
             case Mark():
-                self._life.marks.append(PlotMark(at=fact.at, text=fact.text))
+                self._life.mark(fact.at, fact.text)
             case _:
                 pass
 
