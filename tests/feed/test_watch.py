@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.commands.control import serves, wait_ready
+from tui.commands.control import serves, wait_for
 from tui.feed.looking import look
 from tui.feed.place import RehearsalPlace, rehearsal_place
 from tui.feed.pump import Pump
@@ -39,7 +39,7 @@ def served(store: RunStore, place: RehearsalPlace, free_port: int) -> Iterator[R
     profile = place.prepare(set_knobs(find("kimi-k2.5-base"), {"port": free_port}))
     run = launch(profile, store, rehearsal=True)
     try:
-        assert serves(wait_ready(run, place, 60, True))
+        assert serves(wait_for(run, place, "ready", 60, True))
         yield store.load(run.name)
     finally:
         kill_all(lambda: [*filter(alive, [run.keeper]), *server_tree(run.server, run.keeper, run.tree)], 10)

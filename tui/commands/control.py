@@ -41,22 +41,30 @@ def take(run: Run) -> ControlLock:
 
 
 def tell(steps: Iterable[Step], quiet: bool) -> Step | None:
-    """Print each step; the last one."""
+    """Print each step; the last one. Ctrl-C does nothing after the present step, and says so."""
     last: Step | None = None
-    for step in steps:
-        last = step
-        if not quiet:
-            left = f" ({step.left_s:.0f} s left)" if step.left_s else ""
-            print(step.text + left, flush=True)
+    try:
+        for step in steps:
+            last = step
+            if not quiet:
+                left = f" ({step.left_s:.0f} s left)" if step.left_s else ""
+                print(step.text + left, flush=True)
+    except KeyboardInterrupt:
+        print("No longer waited for: what was asked to stop still stops, nothing is launched.", file=sys.stderr)
+        raise
     return last
 
 
-def wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bool) -> Snapshot:
-    """Watch a launch until it serves, ends, or the time is over; the last snapshot. See `serves`."""
-    return asyncio.run(_wait_ready(run, place, timeout_s, quiet))
+def wait_for(run: Run, place: Place, what: str, timeout_s: float | None, quiet: bool) -> Snapshot:
+    """Watch until it is "ready" (see `serves`) or "stopped", has ended, or the time is over; the last snapshot."""
+    try:
+        return asyncio.run(_wait_for(run, place, what, timeout_s, quiet))
+    except KeyboardInterrupt:
+        print(f"{run.name} goes on: `specdeck` shows it, `specdeck stop` stops it.", file=sys.stderr)
+        raise
 
 
-async def _wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bool) -> Snapshot:
+async def _wait_for(run: Run, place: Place, what: str, timeout_s: float | None, quiet: bool) -> Snapshot:
     pump = Pump()
     watch = Watch(of_run(run), place, pump)
     task = asyncio.create_task(watch.run())
@@ -70,7 +78,7 @@ async def _wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bo
                 print(words, flush=True)
                 said = words
             over = deadline is not None and time.monotonic() > deadline
-            if snapshot.state in ENDED or over or _proved(snapshot, run):
+            if snapshot.state in ENDED or over or (what == "ready" and _proved(snapshot, run)):
                 if snapshot.state in ENDED:
                     await asyncio.sleep(0.5)  # the log's last lines are read after the keeper's word
                     snapshot = await pump.snapshot(time.time())
@@ -87,6 +95,11 @@ async def _wait_ready(run: Run, place: Place, timeout_s: float | None, quiet: bo
 def serves(snapshot: Snapshot) -> bool:
     """Whether it is ready by its log and, as far as its port was heard, by that."""
     return snapshot.state is State.RUNNING and snapshot.endpoint != "foreign"
+
+
+def reached(snapshot: Snapshot, what: str) -> bool:
+    """Whether that is so which was waited for: it serves, or it has ended as it should."""
+    return serves(snapshot) if what == "ready" else snapshot.state in (State.EXITED, State.STOPPED)
 
 
 def _proved(snapshot: Snapshot, run: Run) -> bool:

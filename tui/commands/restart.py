@@ -1,6 +1,7 @@
 """Stop the server, verify that all is gone, launch it again with other knobs. Exit 0 done, 1 not, 2 nothing done."""
 
 import argparse
+import sys
 
 from tui.commands.common import run_named, snapshot_json
 
@@ -17,10 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.control import confirm, print_json, serves, take, tell, wait_ready
+    from tui.commands.control import confirm, print_json, serves, take, tell, wait_for
     from tui.commands.knobwords import assignments
     from tui.feed.memory import memory_back
     from tui.feed.place import place_of
+    from tui.feed.planning import Planner
     from tui.runs.store import Run, RunStore
     from tui.server import control
 
@@ -29,9 +31,16 @@ def run(options: argparse.Namespace) -> int:
     place = place_of(found)
     changes = assignments(options.set)
     words = ", ".join(f"{name} {value}" for name, value in changes.items()) or "unchanged"
+    profile = place.prepare(control.profile_of(found))
+    own = frozenset(process.pid for process in (*found.tree, found.server) if process is not None)
+    own_port = found.exited is None and changes.get("port", found.port) == found.port
+    checked = Planner(place).preflight(profile, changes, store.root, own_pids=own, own_port=own_port)
+    fatal = [f"{finding.text} To mend it: {finding.fix}." for finding in checked if finding.severity == "error"]
+    if fatal:
+        print("Nothing is stopped, for the launch would fail:", *fatal, sep="\n", file=sys.stderr)
+        return 2
     if not confirm(f"Restart {found.profile or found.name} with its knobs {words}?", options.yes):
         return 2
-    profile = place.prepare(control.profile_of(found))
     with take(found):
         memory = memory_back(place, found)
         steps = control.restart(
@@ -47,14 +56,14 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json({"run": new.name, "url": new.url})
         return 0
-    now = snapshot = wait_ready(new, place, options.timeout, options.json)
+    now = snapshot = wait_for(new, place, "ready", options.timeout, options.json)
     if not serves(snapshot) and options.or_back:
         ready = control.last_ready(store, new)
         if ready is not None:
             if not options.json:
                 print(f"{new.name} failed; going back to {ready.name}.")
             back = control.launch(place.prepare(control.profile_of(ready)), store, rehearsal=place.rehearsal)
-            now = wait_ready(back, place, options.timeout, options.json)
+            now = wait_for(back, place, "ready", options.timeout, options.json)
             if not options.json:
                 print(f"{back.name}: {now.state}.")
     if options.json:

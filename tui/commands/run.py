@@ -1,4 +1,4 @@
-"""Start a server without the screen. Exit 0 started (with --wait ready: it serves), 1 it failed, 2 not launched."""
+"""Start a server without the screen. Exit 0 started (with --wait: it serves, or ended well), 1 not, 2 not launched."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from tui.commands.common import add_place_arguments, place_from, snapshot_json
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", metavar="PROFILE", help="a profile by name or file")
     parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help="another value for a knob")
-    parser.add_argument("--wait", choices=("ready",), help="return when it serves or has failed")
+    parser.add_argument("--wait", choices=("ready", "stopped"), help="return when it serves, or when it has ended")
     parser.add_argument("--timeout", type=float, metavar="S", help="wait no longer than this many seconds")
     parser.add_argument("--yes", action="store_true", help="do not ask, even if the plan says that it will not fit")
     parser.add_argument("--json", action="store_true", help="the outcome as JSON")
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.control import confirm, print_json, serves, wait_ready
+    from tui.commands.control import confirm, print_json, reached, wait_for
     from tui.commands.knobwords import assignments
     from tui.feed.planning import Planner
     from tui.runs.store import RunStore
@@ -43,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
         else:
             print(f"Started {profile.name} as {started.name}; `specdeck` shows it, `specdeck stop` stops it.")
         return 0
-    snapshot = wait_ready(started, place, options.timeout, options.json)
+    snapshot = wait_for(started, place, options.wait, options.timeout, options.json)
     if options.json:
         print_json(snapshot_json(snapshot))
     else:
         from tui.commands.statustext import lines_of
 
         print("\n".join(lines_of(snapshot)))
-    return 0 if serves(snapshot) else 1
+    return 0 if reached(snapshot, options.wait) else 1

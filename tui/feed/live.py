@@ -200,10 +200,10 @@ class LiveFeed:
         if run is None:
             return ()
         own = frozenset(process.pid for process in (*run.tree, run.server) if process is not None)
-        alive = run.exited is None
+        own_port = run.exited is None and knobs.get("port", run.port) == run.port
         return await asyncio.to_thread(
             lambda: self._planner.preflight(
-                control.profile_of(run), knobs, self._store.root, own_pids=own, own_port=alive
+                control.profile_of(run), knobs, self._store.root, own_pids=own, own_port=own_port
             )
         )
 
