@@ -171,6 +171,8 @@ def test_steady_is_while_the_whole_batch_runs() -> None:
     assert len(rates) == 12
     assert sum(rates) / len(rates) == pytest.approx(20.0, rel=0.02)
     assert steady_rates([long], 1)[0] == pytest.approx(10.0, rel=0.15)
+    lumps = [(0.095 * i, 8 * i) for i in range(66)]  # eight tokens at a time: no slice is a whole number of pieces
+    assert steady_rates([lumps], 1) == pytest.approx([8 / 0.095] * 12)
     assert steady_rates([long, short], 3) == []
     assert steady_rates([], 1) == []
 

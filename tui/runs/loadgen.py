@@ -265,21 +265,32 @@ def _result(
 
 
 def steady_rates(answers: Iterable[list[tuple[float, int]]], batch: int) -> list[float]:
-    """Tokens per second in up to 12 equal slices of the time in which `batch` answers were being written."""
+    """Tokens per second in up to 12 equal slices of the time in which `batch` answers were being written.
+
+    The tokens of a piece were made since the piece before it: counted when they arrive, pieces of several tokens would
+    make every slice a few whole pieces long.
+    """
     kept = [pieces for pieces in answers if len(pieces) > 1]
     spans = _full_spans([(pieces[0][0], pieces[-1][0]) for pieces in kept], batch)
     total = sum(end - begin for begin, end in spans)
     if total <= 0:
         return []
     size = max(total / _SAMPLES, _LEAST_BIN_S)
-    gains = [(now, count - before) for pieces in kept for (_, before), (now, count) in itertools.pairwise(pieces)]
+    gains = [(*one, *other) for pieces in kept for one, other in itertools.pairwise(pieces)]
     rates: list[float] = []
     for begin, end in spans:
         slices = int((end - begin) / size + 1e-6)
         for i in range(slices):
             low, high = begin + i * size, begin + (i + 1) * size
-            rates.append(sum(gain for at, gain in gains if low < at <= high) / size)
+            rates.append(sum(_made(gain, low, high) for gain in gains if gain[0] < high and gain[2] > low) / size)
     return rates
+
+
+def _made(gain: tuple[float, int, float, int], low: float, high: float) -> float:
+    """Tokens made between two times, out of (time, tokens) of one piece and of the next one, which is later."""
+    since, before, at, now = gain
+    share = (min(at, high) - max(since, low)) / (at - since) if at > since else 1.0
+    return (now - before) * share
 
 
 def _full_spans(answers: list[tuple[float, float]], batch: int) -> list[tuple[float, float]]:
