@@ -159,7 +159,7 @@ def test_a_directory_is_refused_in_a_sentence(tmp_path, capsys):
 def big_log(path: Path, blocks: int) -> int:
     """A start, millions of decode lines, a failure, then access lines; the number of the line that says it."""
     head = (SERVERS / "plain" / "server.log").read_text().split("\n")[:63]
-    chunk = DECODE * (2 * BLOCK // len(DECODE))
+    chunk = DECODE * (8 * BLOCK // len(DECODE))
     access = '[2026-11-29 14:00:01] INFO:     127.0.0.1:1 - "GET /health HTTP/1.1" 503 Service Unavailable\n'
     with path.open("w") as file:
         file.write("\n".join(head) + "\n")

@@ -1,7 +1,7 @@
 """Reads a log of any size from a file, a compressed file or a pipe, for `specdeck doctor`.
 
 A serving log is millions of decode lines. Only the lines that may say something reach the grammar, the last blocks and
-one batch line of every other block included; memory stays at a few blocks.
+a batch line here and there included; memory stays at a few blocks.
 """
 
 import contextlib
@@ -21,7 +21,8 @@ from tui.errors import SpecdeckError
 from tui.sglang.bulk import interesting, sift
 from tui.sources.linetext import line_text
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18  # what is read and what is made of it stay in a core's cache
+SAMPLED = 4  # a batch line of every so many blocks is read: it says that the server went on
 # A "line" beyond this is no log line: its middle is dropped.
 MOST_PENDING = 4 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -53,9 +54,9 @@ class LogReader:
             raw = self._open(opened)
             number = 1
             held: deque[bytes] = deque()  # the last block may be a single line
-            for block in self._blocks(raw):
+            for count, block in enumerate(self._blocks(raw)):
                 if len(held) == 2:
-                    picked, number = _pick(held.popleft(), number)
+                    picked, number = _pick(held.popleft(), number, count % SAMPLED == 0)
                     yield from picked
                 held.append(block)
             for block in held:
@@ -85,6 +86,8 @@ class LogReader:
     def _blocks(self, raw: _Source) -> Iterator[bytes]:
         """Blocks of whole lines; the last may lack its newline."""
         pending = b""
+        if isinstance(raw, io.FileIO):
+            yield from _whole_blocks(raw)
         while data := self._some(raw):
             end = data.rfind(b"\n") + 1
             if end:
@@ -112,6 +115,19 @@ class LogReader:
         return found
 
 
+def _whole_blocks(raw: io.FileIO) -> Iterator[bytes]:
+    """Blocks of whole lines, each read where the one before ended: nothing is glued. Ends at a line that is longer."""
+    place, size = 0, os.fstat(raw.fileno()).st_size
+    while place < size:
+        data = os.pread(raw.fileno(), BLOCK, place)
+        end = data.rfind(b"\n") + 1
+        if not end:
+            break
+        yield data[:end]
+        place += end
+    raw.seek(place)
+
+
 def _unpacked(raw: _Source, name: str) -> _Source:
     """The stream itself, or what it holds when it is compressed."""
     start = raw.peek(4)[:4] if isinstance(raw, io.BufferedReader) else b""
@@ -133,10 +149,10 @@ def _zstd(raw: _Source, name: str) -> _Source:
     return reader(raw, read_across_frames=True)
 
 
-def _pick(block: bytes, first: int) -> tuple[list[Line], int]:
-    """The interesting lines of a block and its last batch line, which says that the server went on."""
+def _pick(block: bytes, first: int, sampled: bool) -> tuple[list[Line], int]:
+    """The interesting lines of a block and, when it is sampled, its last batch line."""
     found, following = sift(block, first)
-    batch = _last_batch(block, following)
+    batch = _last_batch(block, following) if sampled else None
     if batch is not None and all(number != batch[0] for number, _ in found):
         found.append(batch)
         found.sort(key=lambda item: item[0])
