@@ -78,7 +78,8 @@ class SeenServer:
 class Forecast(Protocol):
     """What a launch with other knobs would do. `fits` None: cannot tell; `verdict` is a sentence.
 
-    `fraction_formula`: how SGLang chooses mem-fraction-static, with its numbers; empty where it is set.
+    `fraction_formula`: how SGLang chooses mem-fraction-static, with its numbers; empty where it is set. `suggestion`:
+    the knobs that `verdict` says to try; empty where it fits.
     """
 
     @property
@@ -91,6 +92,8 @@ class Forecast(Protocol):
     def kv_tokens(self) -> int | None: ...
     @property
     def fraction_formula(self) -> str: ...
+    @property
+    def suggestion(self) -> Mapping[str, object]: ...
 
 
 @frozen

@@ -6,7 +6,7 @@ import random
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
@@ -340,6 +340,7 @@ class FakeForecast:
     verdict: str
     fits: bool | None
     kv_tokens: int | None = None
+    suggestion: Mapping[str, object] = field(default_factory=dict)
     fraction_formula: str = "(97887 - (512 constant + 12288 activations)) / 97887 = 0.869"
 
 
@@ -358,8 +359,9 @@ def many_forecast() -> FakeForecast:
 def refused() -> FakeForecast:
     bars = gpus(base=72.33, draft=1.50, graphs=2.10, kv=0.0, fraction=0.76)
     return FakeForecast(
-        bars, "Will not start: 0.83 GiB are missing. The first fraction that starts is 0.769, try 0.85.", False
-    )
+        bars, "Will not start: 0.83 GiB are missing. The first fraction that starts is 0.769, try 0.85.", False,
+        suggestion={"mem-fraction-static": 0.85},
+    )  # fmt: skip
 
 
 RUNS = (

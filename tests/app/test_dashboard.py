@@ -209,6 +209,45 @@ async def test_launch_offers_profiles_and_refuses_one_with_a_problem(fake) -> No
     assert feed.asked == [("launch", "kimi-eagle3", {})]
 
 
+async def test_a_takes_over_what_the_plan_says_to_try(fake) -> None:
+    feed = fake.FakeFeed(fake.empty(), fake.refused())
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.press("L", "down")
+        await until_checked(pilot)
+        assert app.focused.id == "accept"  # who chose with the arrows launches with enter
+        assert "a takes that over" in app.screen.query_one("#body").text()
+        feed.next_forecast = fake.fitting()
+        await pilot.press("a")
+        await until_checked(pilot)
+        body = app.screen.query_one("#body").text()
+        assert "mem-fraction-static  not set -> 0.85" in body
+        assert "a takes" not in body
+        await pilot.press("enter")
+        await pilot.pause()
+    assert feed.asked[-1] == ("launch", "kimi-eagle3", {"mem-fraction-static": 0.85})
+
+
+async def test_what_was_taken_over_for_one_profile_is_not_for_another(fake) -> None:
+    feed = fake.FakeFeed(fake.empty(), fake.refused())
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.press("L")
+        await until_checked(pilot)
+        await pilot.press("a")
+        assert app.screen.pending == {"mem-fraction-static": 0.85}
+        await pilot.press("down")
+        assert app.screen.pending == {}
+
+
+async def until_checked(pilot) -> None:
+    for _ in range(500):
+        if pilot.app.screen.checked:
+            return
+        await pilot.pause(0.02)
+    pytest.fail("the launch is not checked")
+
+
 async def test_launch_is_not_offered_while_a_server_is_there(fake) -> None:
     app = SpecdeckApp(fake.FakeFeed(fake.serving()))
     async with app.run_test(size=HOME) as pilot:

@@ -42,7 +42,7 @@ def owners() -> list[type[DOMNode]]:
     from tui.app.log_prompt import LogPrompt
     from tui.app.main import SpecdeckApp
     from tui.app.screens.dashboard import Dashboard
-    from tui.app.screens.dialog import Dialog, LaunchDialog
+    from tui.app.screens.dialog import Dialog, LaunchDialog, LaunchingDialog
     from tui.app.screens.flag_search import FlagSearch
     from tui.app.screens.knob_editor import KnobEditor
     from tui.app.screens.reader import HelpScreen, Reader
@@ -60,6 +60,7 @@ def owners() -> list[type[DOMNode]]:
     dashboard: list[type[DOMNode]] = [Dashboard, LogPane, LogPrompt, GpuBars, Knobs]
     dialogs: list[type[DOMNode]] = [
         Dialog,
+        LaunchingDialog,
         LaunchDialog,
         KnobEditor,
         FlagSearch,
@@ -83,6 +84,7 @@ def owners() -> list[type[DOMNode]]:
 def groups(first: Sequence[type[DOMNode]] = ()) -> list[Group]:
     """Ours, those of the classes `first` (and of what they inherit) before all others; then what Textual adds."""
     from textual.command import CommandPalette
+    from textual.containers import ScrollableContainer
     from textual.widgets import Button, Input
 
     found = [
@@ -90,7 +92,13 @@ def groups(first: Sequence[type[DOMNode]] = ()) -> list[Group]:
     ]
     near = [cls for one in first for cls in one.__mro__]
     found.sort(key=lambda group: near.index(group.owner) if group.owner in near else len(near))
-    added = (("Any screen", Screen), ("Buttons", Button), ("Command palette", CommandPalette), ("Typing", Input))
+    added: tuple[tuple[str, type[DOMNode]], ...] = (
+        ("Any screen", Screen),
+        ("Buttons", Button),
+        ("Command palette", CommandPalette),
+        ("Scrolling", ScrollableContainer),
+        ("Typing", Input),
+    )
     return [*found, *(Group(title=title, owner=owner) for title, owner in added)]
 
 

@@ -67,6 +67,10 @@ class PlannedForecast:
         return self.found.kv_tokens
 
     @property
+    def suggestion(self) -> Mapping[str, Any]:
+        return {} if self.found.suggestion is None or self.found.fits else self.found.suggestion.knobs
+
+    @property
     def fraction_formula(self) -> str:
         return self.found.fraction.formula if self.found.fraction.source == "auto" else ""
 

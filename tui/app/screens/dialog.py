@@ -124,8 +124,13 @@ class LaunchingDialog(Dialog[Answer]):
     A `y` that comes before the checks are done counts as soon as they are.
     """
 
-    def __init__(self) -> None:
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "take", "Take over what the plan says to try", id="dialog.take"),
+    ]
+
+    def __init__(self, pending: Mapping[str, object]) -> None:
         super().__init__()
+        self.pending = dict(pending)
         self.forecast: Forecast | None = None
         self.findings: tuple[Finding, ...] | None = None
         self.checked = False
@@ -169,7 +174,20 @@ class LaunchingDialog(Dialog[Answer]):
         lines = paragraph(escape(self._said), width, "warn") if self._said else []
         lines += finding_lines(self.findings, width, 8 if self.app.size.height >= 30 else 2)
         lines += [*([[]] if lines else []), *forecast_lines(self.forecast, self.checked, width)]
+        if self._suggested():
+            lines.append([(" a ", "key"), ("takes that over", "quiet")])
         return [*lines, []]
+
+    def _suggested(self) -> Mapping[str, object]:
+        """The knobs that the plan says to try."""
+        return self.forecast.suggestion if self.forecast is not None else {}
+
+    def action_take(self) -> None:
+        """The launch is meant with the plan's suggestion now."""
+        if suggested := self._suggested():
+            self.pending = {**self.pending, **suggested}
+            self.look_again()
+            self.rebuild()
 
     def action_accept(self) -> None:
         if not self.checked:
@@ -196,23 +214,22 @@ class RestartDialog(LaunchingDialog[dict[str, object]]):
     DO = "Restart"
 
     def __init__(self, feed: Feed, snapshot: Snapshot, pending: Mapping[str, object]) -> None:
-        super().__init__()
+        super().__init__(pending)
         self._feed = feed
         self._snapshot = snapshot
-        self._pending = dict(pending)
         if snapshot.exited_at is not None:
             self.TITLE_TEXT = "Launch it again?"
 
     async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
-        return await self._feed.forecast(self._pending), await self._feed.preflight(None, self._pending)
+        return await self._feed.forecast(self.pending), await self._feed.preflight(None, self.pending)
 
     def body(self, width: int) -> list[Line]:
         lines = server_lines(self._snapshot, width)
-        lines += [[], *difference(self._snapshot, self._pending, width), []]
+        lines += [[], *difference(self._snapshot, self.pending, width), []]
         return lines + self.check_lines(width)
 
     def answer(self) -> dict[str, object]:
-        return self._pending
+        return self.pending
 
 
 class LaunchDialog(LaunchingDialog[str]):
@@ -226,12 +243,12 @@ class LaunchDialog(LaunchingDialog[str]):
     ]
 
     def __init__(self, feed: Feed, snapshot: Snapshot, pending: Mapping[str, object]) -> None:
-        super().__init__()
+        super().__init__(pending)
         self._feed = feed
         self._snapshot = snapshot
-        self._pending = dict(pending)
         self._profiles = feed.profiles()
         self._plans: dict[str, Forecast | None] = {}
+        self._asked = dict(pending)
         names = [profile.name for profile in self._profiles]
         self._chosen = names.index(snapshot.profile) if snapshot.profile in names else 0
 
@@ -243,9 +260,9 @@ class LaunchDialog(LaunchingDialog[str]):
         if not self._profiles or self._profiles[self._chosen].problem:
             return None, ()
         name = self._profiles[self._chosen].name
-        found = await self._feed.preflight(name, self._pending)
+        found = await self._feed.preflight(name, self.pending)
         if name not in self._plans:
-            self._plans[name] = await self._feed.forecast_launch(name, self._pending)
+            self._plans[name] = await self._feed.forecast_launch(name, self.pending)
         return self._plans[name], found
 
     async def _plan_all(self) -> None:
@@ -253,7 +270,7 @@ class LaunchDialog(LaunchingDialog[str]):
             if profile.problem or profile.name in self._plans:
                 continue
             try:
-                plan = await self._feed.forecast_launch(profile.name, self._pending)
+                plan = await self._feed.forecast_launch(profile.name, self.pending)
             except Exception:
                 plan = None
             self._plans.setdefault(profile.name, plan)
@@ -263,8 +280,14 @@ class LaunchDialog(LaunchingDialog[str]):
         if self._profiles:
             self._chosen = (self._chosen + by) % len(self._profiles)
             self.query_one("#accept").focus()  # who has chosen means it: enter launches
+            self.pending = dict(self._asked)  # what was taken over was for the other profile
             self.look_again()
             self.rebuild()
+
+    def action_take(self) -> None:
+        if self._suggested():
+            self._plans.pop(self._profiles[self._chosen].name, None)
+            super().action_take()
 
     def body(self, width: int) -> list[Line]:
         if not self._profiles:
@@ -304,8 +327,8 @@ class LaunchDialog(LaunchingDialog[str]):
         if profile.problem:
             return [*paragraph(escape(profile.problem), width, "bad"), self._path(profile.path, width), []]
         lines = [*paragraph(escape(profile.description), width, "plain"), self._path(profile.path, width), []]
-        if self._pending:
-            lines += [[(" with the changed knobs", "quiet")], *difference(self._snapshot, self._pending, width), []]
+        if self.pending:
+            lines += [[(" with the changed knobs", "quiet")], *difference(self._snapshot, self.pending, width), []]
         return lines + self.check_lines(width)
 
     def _path(self, path: str, width: int) -> Line:

@@ -40,9 +40,8 @@ class Steering:
         if self._snapshot.state in ALIVE:
             self.say("A server is there already: S stops it, R restarts it with the changed knobs.", "warning")
             return
-        pending = dict(self._pending)
-        dialog = LaunchDialog(self._feed, self._snapshot, pending)
-        self.app.push_screen(dialog, lambda profile: self._launch(profile, pending))
+        dialog = LaunchDialog(self._feed, self._snapshot, self._pending)
+        self.app.push_screen(dialog, lambda profile: self._launch(profile, dialog.pending))
 
     def _launch(self, profile: str | None, pending: dict[str, object]) -> None:
         if profile:
