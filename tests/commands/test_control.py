@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +38,25 @@ def until(told: Callable[[], Any]) -> Any:
     return found
 
 
-def begun(store: RunStore, port: int, *words: str) -> "tuple[subprocess.Popen[str], Run]":
-    """`specdeck run` in the background, once its server's log is there."""
+@contextmanager
+def begun(store: RunStore, port: int, *words: str) -> "Iterator[tuple[subprocess.Popen[str], Run]]":
+    """`specdeck run` in the background, once its server runs."""
     command = [sys.executable, "-c", "import sys; from tui.cli import main; sys.exit(main())"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, "run", "kimi-k2.5-base", *PLAY, "--set", f"port={port}", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    (run,) = until(lambda: [run for run in store.active() if run.log.exists()])
-    return process, run
+    ) as process:
+        try:
+            (run,) = until(lambda: [run for run in store.active() if alive(run.server)])
+            yield process, run
+        finally:
+            process.kill()
 
 
 def test_a_script_waits_for_the_end(store: RunStore, unused_tcp_port: int) -> None:
-    process, run = begun(store, unused_tcp_port, "--wait", "stopped")
-    with process:
+    with begun(store, unused_tcp_port, "--wait", "stopped") as (process, run):
         assert main(["stop", run.name, "--yes"]) == 0
         out, err = process.communicate(timeout=LIMIT_S)
         # Asked to stop before it was ready, it ends as it should all the same.
@@ -65,8 +69,7 @@ def test_waiting_for_the_end_of_one_that_fails_is_1(store: RunStore, unused_tcp_
 
 
 def test_ctrl_c_while_waiting_leaves_the_server_and_says_so(store: RunStore, unused_tcp_port: int) -> None:
-    process, run = begun(store, unused_tcp_port, "--wait", "stopped")
-    with process:
+    with begun(store, unused_tcp_port, "--wait", "stopped") as (process, run):
         assert process.stdout is not None
         assert process.stdout.readline()  # a phase is told: it waits
         process.send_signal(signal.SIGINT)

@@ -230,6 +230,15 @@ def test_a_server_whose_run_folder_was_removed_is_stopped_and_its_keeper_ends(wo
     wait(lambda: not alive(run.keeper))
 
 
+def test_a_keeper_that_has_not_told_its_server_yet_is_asked_to_stop_it(world: Any, again: Again) -> None:
+    run = world.launch()
+    told = json.loads((run.path / "keeper.json").read_text())
+    write_json(run.path / "keeper.json", {**told, "server": None, "tree": []})
+    steps = list(stop(again(run), 60))
+    assert last(steps).ok
+    assert not alive(run.server)
+
+
 def test_stopping_twice_says_so(world: Any) -> None:
     run = world.launch()
     assert last(list(stop(run, 60))).ok

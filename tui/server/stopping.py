@@ -52,7 +52,7 @@ def stop(
     run = _now(run)
     known = dict.fromkeys(_tree(run, run.tree))
     files = set(run.files) | leftovers.held_files(process.pid for process in known)
-    if known:
+    if known or (run.exited is None and alive(run.keeper)):  # a keeper that has not told its server yet is asked too
         yield from _end(run, known, grace_s, why)
     elif run.exited is None:
         yield Step("note", "The server is not running any more.")
