@@ -3,8 +3,8 @@
     python benchmarks/doctor_big_log.py [MILLIONS_OF_DECODE_LINES]
 
 The log (8 million lines, 1.2 GB by default) is generated in the temporary folder: a start, decode lines, one failure
-near the end, access lines. It is deleted afterwards. Both programs read it from the page cache. `grep -c` is asked for a
-word of every line, as the doctor must look at every line, and for one of none, which is a mere search.
+near the end, access lines. It is deleted afterwards. Both programs read it from the page cache. `grep -c` is asked for
+a word of every line, as the doctor must look at every line, and for one of none, which is a mere search.
 """
 
 import os
