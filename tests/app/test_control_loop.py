@@ -115,6 +115,9 @@ async def test_k_ends_the_countdown_and_survivors_are_named(fake) -> None:
         await pilot.press("S", "y")
         await settle(pilot)
         assert "K kills now" in message(app)
+        for key in "SRL":
+            await pilot.press(key)
+            assert "stopped already" in message(app)
         await pilot.press("K")
         await settle(pilot)
         assert isinstance(app.screen, Reader)
