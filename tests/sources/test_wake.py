@@ -179,7 +179,7 @@ async def test_ticks_when_watching_fails(tmp_path: Path, monkeypatch: pytest.Mon
     def fail(*_paths: object, **_options: object) -> None:
         raise problem
 
-    monkeypatch.setattr("watchfiles.awatch", fail)
+    monkeypatch.setattr("watchfiles.watch", fail)
     path = tmp_path / "server.log"
     async with following(path, poll_s=0.02) as lines:
         await asyncio.sleep(0.1)
@@ -191,7 +191,7 @@ async def test_ticks_on_a_remote_file_system(tmp_path: Path, monkeypatch: pytest
     def never(*_paths: object, **_options: object) -> None:
         raise AssertionError("watched a remote file system")
 
-    monkeypatch.setattr("watchfiles.awatch", never)
+    monkeypatch.setattr("watchfiles.watch", never)
     monkeypatch.setattr(wake, "file_system_type", lambda *_: "nfs4")
     path = tmp_path / "server.log"
     async with following(path, poll_s=0.02) as lines:

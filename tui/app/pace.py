@@ -24,9 +24,13 @@ class Pace:
         """Whether lines come so fast that each is not drawn by itself."""
         return len(self._news_at) == STREAM and now - self._news_at[0] < STREAM_S
 
+    def rests(self, now: float) -> bool:
+        """Whether a stream was drawn a moment ago: nothing is due."""
+        return self.streams(now) and now - self._drew_at < REST_S
+
     def is_due(self, now: float) -> bool:
         """Whether what has come is to be drawn now; then it counts as drawn."""
-        if self.streams(now) and now - self._drew_at < REST_S:
+        if self.rests(now):
             return False
         self._drew_at = now
         return True

@@ -6,6 +6,7 @@ does not tell of other hosts' writes (network file systems), and where watching 
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
@@ -95,13 +96,13 @@ class _Watch:
         self._changed = changed
         self._step_ms = step_ms
         self._directories: dict[Path, tuple[int, int]] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._stop = asyncio.Event()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._ending: list[threading.Thread] = []
 
     @property
     def is_watching(self) -> bool:
-        return self._task is not None and not self._task.done()
+        return self._thread is not None and self._thread.is_alive()
 
     async def renew(self) -> None:
         """Watch the directories that are there now. Cheap when nothing changed."""
@@ -112,8 +113,10 @@ class _Watch:
         self._end()
         self._directories = directories
         if directories and not polled:
-            self._stop = asyncio.Event()
-            self._task = asyncio.create_task(self._run(list(directories), names, self._stop))
+            self._stop = threading.Event()
+            told = (list(directories), names, self._stop, asyncio.get_running_loop())
+            self._thread = threading.Thread(target=self._run, args=told, name="wake", daemon=True)
+            self._thread.start()
 
     def _look(self) -> tuple[set[str], dict[Path, tuple[int, int]], bool]:
         paths = (self._path, Path(os.path.realpath(self._path)))
@@ -123,32 +126,35 @@ class _Watch:
 
     async def close(self) -> None:
         self._end()
-        if self._ending:
-            await asyncio.wait(self._ending)
+        for thread in self._ending:
+            await asyncio.to_thread(thread.join)
 
     def _end(self) -> None:
         self._stop.set()
-        if self._task is not None:
-            self._ending.add(self._task)
-            self._task.add_done_callback(self._ending.discard)
-            self._task = None
+        if self._thread is not None:
+            self._ending = [thread for thread in (*self._ending, self._thread) if thread.is_alive()]
+            self._thread = None
 
-    async def _run(self, directories: list[Path], names: set[str], stop: asyncio.Event) -> None:
+    def _run(
+        self, directories: list[Path], names: set[str], stop: threading.Event, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """On a thread of its own: `awatch` asks a task, a thread and the loop four times for each event."""
         # Imported here: nothing that only starts up should pay for it.
-        from watchfiles import awatch
+        from watchfiles import watch
 
         # Out of inotify watches or instances, no permission, gone meanwhile: then the ticks alone wake the reader.
         with suppress(OSError, RuntimeError):
-            async for _ in awatch(
+            for _ in watch(
                 *directories,
                 watch_filter=lambda _change, changed: os.path.basename(changed) in names,
                 debounce=DEBOUNCE_MS,
                 step=self._step_ms,
                 stop_event=stop,
+                raise_interrupt=False,
                 recursive=False,
                 force_polling=False,
             ):
-                self._changed.set()
+                loop.call_soon_threadsafe(self._changed.set)
 
 
 def _identity(directory: Path) -> tuple[int, int] | None:

@@ -169,7 +169,7 @@ class Steering:
 
     async def look_for_servers(self) -> None:
         """While nothing is watched: whether something could be."""
-        if self._snapshot.run is not None or self._snapshot.url is not None:
+        if self._snapshot.run is not None or self._snapshot.url is not None or self._feed.log is not None:
             self.found_servers = ""
             return
         try:

@@ -74,17 +74,22 @@ class LogPaneView(Canvas, can_focus=True):
     def _look_out(self) -> None:
         """Ten times a second, for as long as there is nothing new without any of Textual's machinery."""
         self._next_look = asyncio.get_running_loop().call_later(TICK_S, self._look_out)
-        if self._has_news():
+        if self._has_news(time.monotonic()):
             self.call_later(self._tick)
 
-    def _has_news(self) -> bool:
+    def _has_news(self, now: float) -> bool:
+        """Whether something is to be done about it now."""
         log, index, document = self._log, self._index, self._document
         if log is None or index is None or log.index is not index:
             return log is not None and log.index is not index
         if not isinstance(document, LineDocument) or document.passed is not None:
             return True
         scanned = index.scanned
-        return scanned != self._came[0] or (self._following and (self._held_back or scanned != self._seen[0]))
+        if scanned != self._came[0]:
+            self._came = (scanned, self._came[1])
+            self._pace.news(now)
+        waits = self._held_back or scanned != self._seen[0]
+        return self._following and waits and not self._pace.rests(now)
 
     def _adopt(self, index: LineIndex | None) -> None:
         self._work.stop()
