@@ -1,5 +1,6 @@
 """Starting, restarting and stopping for scripts, on the rehearsal: exit codes, and what is said."""
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -94,3 +95,18 @@ def test_a_restart_that_would_fail_for_certain_stops_nothing(
     assert alive(run.server)
     assert main(["restart", "--yes", "--set", f"port={port}"]) == 0
     assert not alive(run.server)
+
+
+def test_without_a_run_a_server_of_another_hand_is_named(
+    store: RunStore, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    title = ["sglang::scheduler_TP0", "600"]
+    with subprocess.Popen(title, executable=shutil.which("sleep")) as server:
+        until(lambda: b"sglang::" in Path(f"/proc/{server.pid}/cmdline").read_bytes())
+        try:
+            assert main(["stop", "--yes"]) == 2
+        finally:
+            server.kill()
+    told = capsys.readouterr().err
+    assert "There is no run yet" in told
+    assert "An SGLang server that no run knows is process" in told

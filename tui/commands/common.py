@@ -37,8 +37,19 @@ def run_named(store: RunStore, name: str | None) -> Run:
         raise SpecdeckError(f"Several servers run: name one of {names}.")
     found = living[0] if living else store.latest()
     if found is None:
-        raise SpecdeckError("There is no run yet: `specdeck run PROFILE` starts one.")
+        raise SpecdeckError(f"There is no run yet: `specdeck run PROFILE` starts one.{_unknown(store)}")
     return found
+
+
+def _unknown(store: RunStore) -> str:
+    """Servers that no run here knows: others started them, or their run folder is gone."""
+    from tui.server.discover import find_servers, shown
+
+    pids = [server.process.pid for server in shown(find_servers(store)) if server.run is None]
+    if not pids:
+        return ""
+    pid = pids[0]
+    return f" An SGLang server that no run knows is process {pid}: `specdeck attach --pid {pid} --adopt` takes it over."
 
 
 def to_json(value: Any) -> Any:

@@ -157,7 +157,8 @@ class LiveFeed:
             return ()
         if not self._target.run.path.is_dir():
             problem = f"The run folder {self._target.run.path} is gone. The server goes on, and S can still stop it."
-        return (Caution(kind="not-recorded", text=f"Nothing is recorded. {problem}"),)
+        text = problem if "is not recorded" in problem else f"Nothing is recorded. {problem}"
+        return (Caution(kind="not-recorded", text=text),)
 
     def _switch(self, target: Target) -> None:
         self._target = target
