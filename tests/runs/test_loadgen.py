@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,8 @@ def test_results_are_kept_in_the_run(tmp_path: Path) -> None:
     assert benches.load(tmp_path) == (one, one)
     assert benches.load(tmp_path / "none") == ()
     assert "accept length 2.00" in one.line()
+    assert "somebody else" not in replace(one, counter_tok_s=20.5).line()
+    assert "somebody else asked too" in replace(one, counter_tok_s=30.0).line()
 
 
 # ---------------------------------------------------------------------------------------------- SGLang's own

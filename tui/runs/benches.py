@@ -13,6 +13,7 @@ from tui.runs.checks import is_number
 from tui.sglang.economics import BatchSpeed
 
 NAME = "bench.jsonl"
+DISTURBED = 1.05  # counters by client
 
 
 class BenchError(SpecdeckError):
@@ -105,6 +106,11 @@ class BenchResult:
             context_tokens=self.context_tokens,
         )
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether the server made more tokens meanwhile than this load asked for."""
+        return self.counter_tok_s is not None and self.counter_tok_s > DISTURBED * self.tok_s
+
     def line(self) -> str:
         """One line for a person."""
         speed = f"{self.steady_tok_s or self.tok_s:.1f} tok/s"
@@ -114,6 +120,8 @@ class BenchResult:
         parts.append(f"{self.requests - self.failed} of {self.requests} requests in {self.wall_s:.1f} s")
         if self.counter_tok_s is not None:
             parts.append(f"client {self.tok_s:.1f}, counters {self.counter_tok_s:.1f} tok/s overall")
+        if self.disturbed:
+            parts.append("somebody else asked too, so it is not the speed of this load alone")
         return "; ".join(parts)
 
 

@@ -40,7 +40,7 @@ class BenchServing:
         """
         return [
             *self._command,
-            "--backend", "sglang", "--base-url", self._url, "--model", self._model,
+            "--backend", "sglang", "--base-url", self._url, "--model", self._model, "--tokenizer", self._model,
             "--dataset-name", "random-ids", "--random-range-ratio", "1",
             "--random-input-len", str(workload.input_tokens), "--random-output-len", str(workload.output_tokens),
             "--num-prompts", str(workload.requests), "--max-concurrency", str(workload.batch),
