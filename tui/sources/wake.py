@@ -7,7 +7,6 @@ does not tell of other hosts' writes (network file systems), and where watching 
 import asyncio
 import os
 import threading
-from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
@@ -19,9 +18,6 @@ POLL_S = 0.1
 STEP_MS = 40
 """How often watchfiles gathers events, of which each look costs CPU: 10 ms is 0.6 % of a core, 20 ms 0.4 %."""
 DEBOUNCE_MS = 50
-STREAM, STREAM_S = 5, 1.0
-"""So many changes within this time are a stream, which is read every `REST_S`; one that comes alone, at once."""
-REST_S = 0.2
 
 REMOTE_TYPES = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "drvfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"),
@@ -77,20 +73,15 @@ async def wake_ups(
     stopped.add_done_callback(lambda _: changed.set())
     clock = asyncio.get_running_loop().time
     renewed_at = -tick_s
-    came: deque[float] = deque(maxlen=STREAM)
     try:
         while not stop.is_set():
             if clock() - renewed_at >= tick_s:
                 await watch.renew()
                 renewed_at = clock()
             yield
-            yielded_at = clock()
             with suppress(TimeoutError):
                 async with asyncio.timeout(tick_s if watch.is_watching else min(poll_s, tick_s)):
                     await changed.wait()
-                came.append(clock())
-                if len(came) == STREAM and came[-1] - came[0] < STREAM_S:
-                    await asyncio.sleep(yielded_at + REST_S - came[-1])
             changed.clear()
     finally:
         stopped.cancel()
