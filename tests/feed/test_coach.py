@@ -6,7 +6,7 @@ import pytest
 
 from tui.app.text import wrap
 from tui.facts import Fix, Verdict
-from tui.feed.coach import NOTHING_REAL, Coach
+from tui.feed.coach import BASE, EAGLE3, NOTHING_REAL, Coach
 from tui.server.profiles import find
 from tui.snapshot import Snapshot, State
 
@@ -21,8 +21,8 @@ VERDICT = Verdict(
 )
 
 
-def of(run, state, verdict=None):
-    return replace(EMPTY, run=run, state=state, verdict=verdict)
+def of(run, state, verdict=None, profile=BASE):
+    return replace(EMPTY, run=run, state=state, verdict=verdict, profile=profile)
 
 
 def test_from_an_empty_machine_to_a_fixed_crash():
@@ -58,11 +58,17 @@ def test_a_death_without_a_fix_names_other_keys(verdict):
 @pytest.mark.parametrize("state", list(State))
 def test_a_hint_fits_two_rows_of_a_small_screen(state):
     coach = Coach()
-    for run in ("one", "two"):
+    for run, profile in (("one", BASE), ("two", EAGLE3)):
         for verdict in (None, VERDICT):
-            assert len(wrap(coach.hint(of(run, state, verdict)), 76)) <= 2
+            assert len(wrap(coach.hint(of(run, state, verdict, profile)), 76)) <= 2
+
+
+def test_who_took_the_plans_advice_is_sent_to_compare():
+    told = Coach().hint(of("one", State.RUNNING, profile=EAGLE3))
+    assert f"L launches {BASE}" in told
+    assert "H shows both" in told
 
 
 def test_profiles_that_it_names_are_there():
-    for name in ("kimi-k2.5-base", "kimi-k2.5-eagle3"):
+    for name in (BASE, EAGLE3):
         assert find(name).name == name

@@ -2,6 +2,7 @@
 
 from tui.snapshot import Snapshot, State
 
+BASE, EAGLE3 = "kimi-k2.5-base", "kimi-k2.5-eagle3"
 NOTHING_REAL = "This is the rehearsal: a simulated machine, nothing real is started."
 
 
@@ -31,14 +32,19 @@ class Coach:
                 return "It died. v shows all that is known, e goes to the error in the log, L launches another profile."
             case State.RUNNING if self._died:
                 return "Fixed: it serves. H compares it with the runs before, ? explains every key and word, q leaves."
+            case State.RUNNING if snapshot.profile == EAGLE3:
+                return (
+                    f"It serves with speculation. S stops it, and L launches {BASE}, to compare: then H shows both. "
+                    "? explains every key and word."
+                )
             case State.RUNNING:
                 return (
-                    "It serves. Now S stops it, and L launches kimi-k2.5-eagle3, which this machine refuses: "
+                    f"It serves. Now S stops it, and L launches {EAGLE3}, which this machine refuses: "
                     "see what the plan says of it."
                 )
             case State.STOPPING:
                 return "It finishes its requests and ends; then the memory is waited for."
             case _ if self._served:
-                return "Now L launches kimi-k2.5-eagle3, which this machine refuses: see what the plan says of it."
+                return f"Now L launches {EAGLE3}, which this machine refuses: see what the plan says of it."
             case _:
-                return f"{NOTHING_REAL} L launches a profile: begin with kimi-k2.5-base. esc puts these hints away."
+                return f"{NOTHING_REAL} L launches a profile: begin with {BASE}. esc puts these hints away."

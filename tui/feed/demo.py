@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from tui.facts import DecodeBatch
-from tui.feed.coach import Coach
+from tui.feed.coach import BASE, EAGLE3, Coach
 from tui.feed.live import LiveFeed
 from tui.feed.logtask import LogTask
 from tui.feed.place import RehearsalPlace
@@ -22,7 +22,6 @@ USUAL_SPEED = 60.0
 # The speed that is told: the median of these decode lines of the log. What a server writes depends on the seed alone,
 # so counting its lines, instead of waiting a time, tells the same numbers on every machine.
 SKIPPED_LINES, COUNTED_LINES = 2, 7
-BASE, EAGLE3 = "kimi-k2.5-base", "kimi-k2.5-eagle3"
 
 
 class StoryEndsError(Exception):
