@@ -118,6 +118,12 @@ async def test_themes(fake, request, theme: str) -> None:
     await compare(stage(fake, scene, theme=theme), scene, request, [(f"more/{theme}", HOME)])
 
 
+def test_ascii_pictures_are_ascii() -> None:
+    texts = {path: path.read_text() for path in KEPT.glob("*/ascii-*.txt")}
+    assert texts
+    assert [path.name for path, text in texts.items() if not text.isascii()] == []
+
+
 def test_no_picture_is_left_over() -> None:
     names = {f"{scene}/{mode}" for scene in SCENES for mode in MODES}
     names |= {f"more/{name}" for name in (*MORE, "light", "contrast")}
@@ -139,7 +145,7 @@ def stage(fake, scene: Scene, **settings: object) -> SpecdeckApp:
 
 
 async def compare(app: SpecdeckApp, scene: Scene, request, wanted: list[tuple[str, tuple[int, int]]]) -> None:
-    """Take all, then compare: one start of the app serves every size."""
+    """Take all, then compare: one start of the app serves every size; and at any other size it stands."""
     taken: dict[str, str] = {}
     async with app.run_test(size=wanted[0][1]) as pilot:
         await settled(pilot)
@@ -149,6 +155,12 @@ async def compare(app: SpecdeckApp, scene: Scene, request, wanted: list[tuple[st
             await pilot.resize_terminal(*size)
             taken[f"{name}-{size[0]}x{size[1]}"] = await settled(pilot)
             draw(app, f"{name}-{size[0]}x{size[1]}")
+        if app.theme == "specdeck-dark":
+            screen = app.screen
+            for size in ((30, 8), (1, 60), (1, 1)):
+                await pilot.resize_terminal(*size)
+                await settled(pilot)
+            assert app.screen is screen
     if request.config.getoption("--snapshot-update"):
         for name, picture in taken.items():
             (KEPT / name).parent.mkdir(parents=True, exist_ok=True)

@@ -124,7 +124,7 @@ def commands(app: App[Any], screen: Screen[Any]) -> list[Command]:
             keys.setdefault(mark, []).extend([] if key in taken else [key])
         taken |= {key for key, _ in own}
     rank = {id(screen): 0, id(app): 2}
-    ordered = sorted(found, key=lambda mark: rank.get(mark[0], 1))
+    ordered = sorted(found, key=lambda mark: (rank.get(mark[0], 1), not found[mark][1].show))
     read_only = getattr(app, "read_only", False)
     return [
         Command(

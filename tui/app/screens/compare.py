@@ -68,7 +68,7 @@ def _memory(found: RunComparison, width: int, glyphs: Glyphs) -> list[Line]:
     head: Line = [(" " * 4, "plain")]
     for name, kind in SIZES:
         glyph = glyphs.segments["kv-used" if kind == "kv" else kind]
-        head += [(pad(f"{glyph} {name}", cells, right=True), kind if kind in KINDS else "quiet")]
+        head += [(pad(f"{glyph} {name}", cells, right=True), kind if kind in KINDS and kind != "free" else "quiet")]
     lines.append([*head, (pad("KV tokens", cells + 2, right=True), "quiet")])
     for i, bar in enumerate(found.bars):
         row = [(f"  {LETTERS[i]} ", "key")]

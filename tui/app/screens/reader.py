@@ -1,7 +1,7 @@
 """Text to read at leisure: help, the whole verdict, where a number comes from."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,12 +11,14 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tui.app.text import escape, fit, pad, wrap
-from tui.app.widgets.canvas import Line
+from tui.app.text import escape, fit, pad, width_of, wrap
+from tui.app.widgets.canvas import Line, length
 from tui.app.widgets.rows import Rows
 from tui.app.words import GLOSSARY
 
 WORD_CELLS = 18  # of the glossary's left column
+KEY_CELLS = 10  # of a group's keys, at least
+TWO_COLUMNS = 150
 Entry = tuple[str, str, str]  # group, keys, what they do
 
 
@@ -118,26 +120,48 @@ class HelpScreen(Reader):
 
 
 def help_lines(entries: Sequence[Entry], wanted: str, width: int, keymap: str) -> list[Line]:
-    """Bindings by group, then the glossary, narrowed to what holds `wanted`."""
-    shown = [entry for entry in entries if wanted in " ".join(entry).lower()]
-    column = max((len(keys) for _, keys, _ in shown), default=0) + 2
-    lines: list[Line] = []
-    group = ""
-    for name, keys, words in shown:
-        if name != group:
-            group = name
-            lines += [[], [(f" {name}", "title")]] if lines else [[(f" {name}", "title")]]
-        lines.append([(f"  {pad(keys, column)}", "key"), (fit(words, width - column - 3), "plain")])
-    glossary = [(word, text) for word, text in GLOSSARY if wanted in f"{word} {text}".lower()]
-    if glossary:
-        lines += [[], [(" Words", "title")]]
-        room = min(max(len(word) for word, _ in glossary), WORD_CELLS) + 2
-        for word, text in glossary:
-            rows = zip_longest(wrap(word, room - 2), wrap(text, width - room - 4), fillvalue="")
-            lines += [[(f"  {pad(head, room)}", "strong"), (part, "plain")] for head, part in rows]
+    """Bindings by group, then the glossary, narrowed to what holds `wanted`; in two columns where there is room."""
+    lines = _columns(entries, wanted, width) if width >= TWO_COLUMNS else _under(_blocks(entries, wanted, width))
     if not wanted:
         lines += [[], [(fit(f' Other keys: {escape(keymap)}, binding = "keys"', width), "quiet")]]
     return lines
+
+
+def _blocks(entries: Sequence[Entry], wanted: str, width: int) -> list[list[Line]]:
+    blocks: list[list[Line]] = []
+    shown = [entry for entry in entries if wanted in " ".join(entry).lower()]
+    for name, group in groupby(shown, key=lambda entry: entry[0]):
+        rows = [(keys, words) for _, keys, words in group]
+        column = max(KEY_CELLS, *(width_of(keys) for keys, _ in rows)) + 2
+        block: list[Line] = [[(f" {name}", "title")]]
+        blocks.append(
+            block
+            + [[(f"  {pad(keys, column)}", "key"), (fit(words, width - column - 3), "plain")] for keys, words in rows]
+        )
+    glossary = [(word, text) for word, text in GLOSSARY if wanted in f"{word} {text}".lower()]
+    if glossary:
+        block = [[(" Words", "title")]]
+        room = min(max(len(word) for word, _ in glossary), WORD_CELLS) + 2
+        for word, text in glossary:
+            rest = zip_longest(wrap(word, room - 2), wrap(text, width - room - 4), fillvalue="")
+            block += [[(f"  {pad(head, room)}", "strong"), (part, "plain")] for head, part in rest]
+        blocks.append(block)
+    return blocks
+
+
+def _under(blocks: Sequence[list[Line]]) -> list[Line]:
+    return [line for i, block in enumerate(blocks) for line in ([[], *block] if i else block)]
+
+
+def _columns(entries: Sequence[Entry], wanted: str, width: int) -> list[Line]:
+    """The blocks in reading order, as many in the left half as make it about as long as the right."""
+    half = width // 2
+    blocks = _blocks(entries, wanted, half)
+    length_of = [len(_under(blocks[: at + 1])) for at in range(len(blocks))]
+    middle = next((at for at, rows in enumerate(length_of) if 2 * rows >= length_of[-1]), 0) + 1
+    empty: Line = []
+    both = zip_longest(_under(blocks[:middle]), _under(blocks[middle:]), fillvalue=empty)
+    return [[*left, (" " * (half - length(left)), "plain"), *right] for left, right in both]
 
 
 def plain_lines(text: str) -> Callable[[int], list[Line]]:

@@ -8,7 +8,7 @@ from textual.message import Message
 
 from tui.app.bars import bar_cells, free_gib, over_budget, scale_of, tick_cell, tightest, used_fraction
 from tui.app.glyphs import Glyphs
-from tui.app.text import escape, fit, gib, number, pad, percent
+from tui.app.text import escape, fit, gib, number, pad, percent, wrap
 from tui.app.widgets.canvas import DIM, Canvas, Line
 from tui.snapshot import GpuBar, Snapshot
 
@@ -85,7 +85,7 @@ class GpuBars(Canvas, can_focus=True):
 
     def lines(self, width: int, height: int) -> list[Line]:
         if not self._bars:
-            return [[(" ", "plain"), (fit(self._empty, width - 2), "quiet")]]
+            return [[(" ", "plain"), (row, "quiet")] for row in wrap(self._empty, width - 2)]
         layout = Layout(self._bars, width)
         drawn: list[Line] = []
         for position, bar in self._visible():
@@ -138,7 +138,7 @@ class GpuBars(Canvas, can_focus=True):
         return [(" ", "plain"), (fit(f"GPUs {shown}{order}{span}", width - 2), "quiet")]
 
     def _fit_height(self) -> None:
-        bars = self._room() if self._bars else 1
+        bars = self._room() if self._bars else len(wrap(self._empty, (self.size.width or self.app.size.width) - 2))
         ghosts = sum(1 for bar in self._bars if bar.index in self._ghosts) if self._rows_per_bar() == 2 else 0
         if self._ghosts and self._rows_per_bar() == 1:
             ghosts = 1

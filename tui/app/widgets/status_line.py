@@ -1,7 +1,7 @@
 """The top line: which server, how far, how fast, how fresh."""
 
 from tui.app.glyphs import Glyphs
-from tui.app.text import DASH, count, duration, escape, fit, number, percent
+from tui.app.text import DASH, count, duration, escape, fit, number, percent, width_of
 from tui.app.widgets.canvas import Canvas, Line, length, spread
 from tui.snapshot import Ages, Phase, Snapshot, State
 
@@ -16,7 +16,8 @@ STYLE = {
 }
 # A source that was silent for longer than this is named with its age.
 STALE_S = 3.0
-PROGRESS_CELLS = 12
+PROGRESS_CELLS, NARROW_CELLS = 12, 8
+NARROW = 100  # cells of a screen
 PHASES_WITH_A_BAR = (Phase.WEIGHTS, Phase.DRAFT_WEIGHTS, Phase.GRAPHS)
 
 
@@ -43,7 +44,11 @@ class StatusLine(Canvas):
 def status(snapshot: Snapshot, width: int, glyphs: Glyphs, frozen: bool = False, owner: str = "") -> Line:
     """The status line in `width` cells."""
     right = _freshness(snapshot, frozen)
-    parts = [(0, _name(snapshot, width)), (0, _state(snapshot, glyphs)), *_details(snapshot, glyphs)]
+    parts = [
+        (0, _name(snapshot, width)),
+        (0, _state(snapshot, glyphs)),
+        *_details(snapshot, glyphs, NARROW_CELLS if width < NARROW else PROGRESS_CELLS),
+    ]
     if owner:
         parts.insert(2, (0, [(f"{escape(owner, 48)} controls", "warn")]))
     room = width - length(right) - 1
@@ -63,8 +68,10 @@ def _total(parts: list[tuple[int, Line]]) -> int:
 
 
 def _name(snapshot: Snapshot, width: int) -> Line:
-    title = escape(snapshot.title or snapshot.profile or snapshot.url or "specdeck")
-    name: Line = [(fit(title, max(8, width // 4)), "title")]
+    title, room = escape(snapshot.title or snapshot.profile or snapshot.url or "specdeck"), max(8, width // 4)
+    if snapshot.playback and width_of(title) > room:  # the end of a run's name tells more than its date
+        title = "replay …" + title[len("replay …") - room :]
+    name: Line = [(fit(title, room), "title")]
     return [("REHEARSAL", "warn"), (" ", "plain"), *name] if snapshot.rehearsal else name
 
 
@@ -81,10 +88,10 @@ def _state(snapshot: Snapshot, glyphs: Glyphs) -> Line:
     return [(f"{dot} {word}", style)]
 
 
-def _details(snapshot: Snapshot, glyphs: Glyphs) -> list[tuple[int, Line]]:
+def _details(snapshot: Snapshot, glyphs: Glyphs, cells: int) -> list[tuple[int, Line]]:
     """(rank, runs), the higher ranks first to go."""
     if snapshot.state is State.STARTING:
-        return _loading(snapshot, glyphs)
+        return _loading(snapshot, glyphs, cells)
     if snapshot.progress.phase is Phase.NONE or snapshot.state in (State.FAILED, State.EXITED, State.STOPPED):
         return [(2, _version(snapshot))] if snapshot.sglang_version or snapshot.version_note else []
     serving = snapshot.ready_at or snapshot.progress.since
@@ -106,13 +113,13 @@ def _queue(snapshot: Snapshot) -> Line:
     return [(count(snapshot.queue), style), (" queued", "quiet")]
 
 
-def _loading(snapshot: Snapshot, glyphs: Glyphs) -> list[tuple[int, Line]]:
+def _loading(snapshot: Snapshot, glyphs: Glyphs, cells: int) -> list[tuple[int, Line]]:
     progress = snapshot.progress
     parts: list[tuple[int, Line]] = []
     if progress.phase in PHASES_WITH_A_BAR and progress.percent is not None:
-        done = round(progress.percent / 100 * PROGRESS_CELLS)
+        done = round(progress.percent / 100 * cells)
         full, empty = glyphs.progress
-        bar: Line = [(full * done, "speed"), (empty * (PROGRESS_CELLS - done), "faint")]
+        bar: Line = [(full * done, "speed"), (empty * (cells - done), "faint")]
         parts.append((1, [*bar, (f" {progress.percent:.0f}%", "strong")]))
     if progress.text:
         parts.append((3, [(escape(progress.text, 32), "quiet")]))
