@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +280,24 @@ def test_a_sweep_file_that_is_broken_is_told(tmp_path: Path) -> None:
         with pytest.raises(SweepError, match="cannot be read"):
             store.load(sweep.name)
         assert store.unfinished() is None
+    whole = {"name": "a", "asked": {}, "trials": [json.loads(json.dumps(asdict(Trial(case=Case("p")))))]}
+    for change in (
+        {"status": 7},
+        {"seconds": None},
+        {"seconds": "long"},
+        {"kv_tokens": [1]},
+        {"run": 3},
+        {"plan": None},
+    ):
+        path.write_text(json.dumps({**whole, "trials": [{**whole["trials"][0], **change}]}))
+        with pytest.raises(SweepError, match="cannot be read"):
+            store.load(sweep.name)
+    for change in ({"spent_s": "x"}, {"budget_s": -1}, {"at": 1e308}, {"asked": 7}, {"spent_s": float("nan")}):
+        path.write_text(json.dumps({**whole, **change}))
+        with pytest.raises(SweepError, match="cannot be read"):
+            store.load(sweep.name)
+    path.write_text(json.dumps(whole))
+    assert store.load(sweep.name).trials[0].case == Case("p")
     with pytest.raises(SweepError, match="no sweep"):
         store.load("none")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tui.files import StoreError, read_json, store_error, write_json
 from tui.runs.benches import BenchResult, from_json
+from tui.runs.checks import is_number, to_time
 from tui.runs.sweepplan import Case, SweepError
 
 PENDING, RUNNING, DONE, FAILED, SKIPPED = "pending", "running", "done", "failed", "skipped"
@@ -132,7 +133,7 @@ class SweepStore:
             return _sweep(read_json(self._path(name)))
         except FileNotFoundError as error:
             raise SweepError(f"There is no sweep {name}; `specdeck sweep --list` names them.") from error
-        except (StoreError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (StoreError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise SweepError(f"The sweep {name} cannot be read: {error}.") from error
 
     def names(self) -> list[str]:
@@ -161,22 +162,29 @@ class SweepStore:
         return self.folder / f".cancel-{name}"
 
 
+_NUMBERS = ("kv_tokens", "free_gib", "ready_s", "seconds", "since", "fraction")
+
+
 def _sweep(data: Mapping[str, Any]) -> Sweep:
     return Sweep(
         name=str(data["name"]),
-        asked=data["asked"],
+        asked=dict(data["asked"]),
         trials=tuple(_trial(trial) for trial in data["trials"]),
-        budget_s=data.get("budget_s"),
-        spent_s=float(data.get("spent_s", 0.0)),
+        budget_s=None if data.get("budget_s") is None else to_time(data["budget_s"]),
+        spent_s=to_time(data.get("spent_s", 0.0)),
         finished=bool(data.get("finished", False)),
         options=dict(data.get("options", {})),
         doing=str(data.get("doing", "")),
-        at=data.get("at"),
+        at=None if data.get("at") is None else to_time(data["at"]),
         saved=str(data.get("saved", "")),
     )
 
 
 def _trial(data: Mapping[str, Any]) -> Trial:
-    case = Case(data["case"]["profile"], data["case"]["knobs"])
+    case = Case(str(data["case"]["profile"]), dict(data["case"]["knobs"]))
     results = tuple(result for row in data["results"] if (result := from_json(row)) is not None)
-    return Trial(**{**data, "case": case, "results": results})
+    trial = Trial(**{**data, "case": case, "results": results})
+    numbers = all(is_number(getattr(trial, name)) for name in _NUMBERS) and trial.seconds is not None
+    if not numbers or not all(isinstance(text, str) for text in (trial.status, trial.why, trial.plan, trial.run or "")):
+        raise ValueError("a case does not say what it should")
+    return trial
