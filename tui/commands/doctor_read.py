@@ -101,9 +101,9 @@ class LogReader:
     def _some(self, raw: _Source) -> bytes:
         found = b""
         try:
-            if not isinstance(raw, gzip.GzipFile):
+            if not isinstance(raw, gzip.GzipFile | io.BufferedReader):
                 return raw.read(BLOCK)
-            # In small steps, so that what precedes a cut end is not lost with it.
+            # In small steps, so that what precedes a cut end, or a terminal that hangs up, is not lost with it.
             while len(found) < BLOCK and (part := raw.read1(BLOCK)):
                 found += part
         except (OSError, EOFError, zlib.error, RuntimeError) as error:
