@@ -9,6 +9,7 @@ from tui.app import clipboard, keymap
 from tui.app.glyphs import ASCII, UNICODE, glyphs
 from tui.app.knob_values import next_value, parse
 from tui.app.plain import plain
+from tui.app.screens.reader import help_lines
 from tui.app.terminal import choose_theme, few_glyphs, refusal
 from tui.app.text import width_of
 from tui.port import FlagInfo
@@ -150,3 +151,14 @@ def test_ascii_is_ascii() -> None:
     texts = [*ASCII.segments.values(), *ASCII.dot.values(), *ASCII.progress]
     texts += [getattr(ASCII, name) for name in ASCII.__slots__ if isinstance(getattr(ASCII, name), str)]
     assert "".join(texts).isascii()
+
+
+def test_wide_help_is_in_two_columns_with_nothing_lost() -> None:
+    entries = [(f"Group {group}", f"k{row}", f"does {group}.{row}") for group in range(8) for row in range(9)]
+    wide = ["".join(text for text, _ in line) for line in help_lines(entries, "", 180, "keymap.toml")]
+    narrow = help_lines(entries, "", 90, "keymap.toml")
+    assert len(wide) < 0.7 * len(narrow)
+    assert max(map(len, wide)) <= 180
+    assert [words for _, _, words in entries if not any(words in line for line in wide)] == []
+    assert wide[0].split() == ["Group", "0", "Words"]
+    assert help_lines(entries, "nothing has this", 180, "keymap.toml") == []

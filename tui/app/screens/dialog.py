@@ -218,7 +218,7 @@ class RestartDialog(LaunchingDialog[dict[str, object]]):
         self._feed = feed
         self._snapshot = snapshot
         if snapshot.exited_at is not None:
-            self.TITLE_TEXT = "Launch it again?"
+            self.TITLE_TEXT, self.DO = "Launch it again?", "Launch"
 
     async def look(self) -> tuple[Forecast | None, tuple[Finding, ...]]:
         return await self._feed.forecast(self.pending), await self._feed.preflight(None, self.pending)

@@ -19,6 +19,7 @@ from tui.app.words import GLOSSARY
 WORD_CELLS = 18  # of the glossary's left column
 KEY_CELLS = 10  # of a group's keys, at least
 TWO_COLUMNS = 150
+WORDS: Line = [(" Words", "title")]
 Entry = tuple[str, str, str]  # group, keys, what they do
 
 
@@ -140,7 +141,7 @@ def _blocks(entries: Sequence[Entry], wanted: str, width: int) -> list[list[Line
         )
     glossary = [(word, text) for word, text in GLOSSARY if wanted in f"{word} {text}".lower()]
     if glossary:
-        block = [[(" Words", "title")]]
+        block = [WORDS]
         room = min(max(len(word) for word, _ in glossary), WORD_CELLS) + 2
         for word, text in glossary:
             rest = zip_longest(wrap(word, room - 2), wrap(text, width - room - 4), fillvalue="")
@@ -154,13 +155,19 @@ def _under(blocks: Sequence[list[Line]]) -> list[Line]:
 
 
 def _columns(entries: Sequence[Entry], wanted: str, width: int) -> list[Line]:
-    """The blocks in reading order, as many in the left half as make it about as long as the right."""
+    """The blocks in reading order, as many in the left half as make it about as long as the right.
+
+    The words head the right half: both halves begin with what is looked for most.
+    """
     half = width // 2
     blocks = _blocks(entries, wanted, half)
+    words = blocks[-1:] if blocks and blocks[-1][0] == WORDS else []
+    blocks = blocks[: len(blocks) - len(words)]
     length_of = [len(_under(blocks[: at + 1])) for at in range(len(blocks))]
-    middle = next((at for at, rows in enumerate(length_of) if 2 * rows >= length_of[-1]), 0) + 1
+    both_rows = len(_under([*blocks, *words]))
+    middle = next((at + 1 for at, rows in enumerate(length_of) if 2 * rows >= both_rows), len(blocks))
     empty: Line = []
-    both = zip_longest(_under(blocks[:middle]), _under(blocks[middle:]), fillvalue=empty)
+    both = zip_longest(_under(blocks[:middle]), _under([*words, *blocks[middle:]]), fillvalue=empty)
     return [[*left, (" " * (half - length(left)), "plain"), *right] for left, right in both]
 
 
