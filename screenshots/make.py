@@ -83,6 +83,9 @@ class StillFeed:
         profile = self._stage.profile
         return None if profile is None else self._planner.forecast(profile, knobs, self.snapshot)
 
+    async def preflight(self, profile: str | None, knobs: Mapping[str, object]) -> tuple[()]:
+        return ()
+
     async def forecast_launch(self, name: str) -> PlannedForecast | None:
         return None
 
@@ -107,15 +110,14 @@ class StillPlace(RehearsalPlace):
         return self._seen
 
 
-async def _change_fraction(app: SpecdeckApp, pilot: object) -> None:
-    """Two steps less of the fraction: the ghosts show what a restart would bring."""
+async def _on_fraction(app: SpecdeckApp, pilot: object, *keys: str) -> None:
+    """Keys on the knob that the story is about."""
     from tui.app.widgets.knobs import Knobs
 
     knobs = app.dashboard.query_one(Knobs)
     knobs.focus()
     knobs.select("mem-fraction-static")
-    for _ in range(2):
-        await pilot.press("minus")  # type: ignore[attr-defined]
+    await _press(app, pilot, *keys)
 
 
 async def _press(app: SpecdeckApp, pilot: object, *keys: str) -> None:
@@ -124,11 +126,14 @@ async def _press(app: SpecdeckApp, pilot: object, *keys: str) -> None:
 
 # name -> (moment, what is done before the picture is taken)
 PICTURES: dict[str, tuple[str, Callable[..., object] | None]] = {
+    "empty": ("empty", None),
     "loading": ("loading", None),
     "serving": ("serving", None),
-    "pending": ("serving", _change_fraction),
+    # Two steps less of the fraction: the ghosts show what a restart would bring.
+    "pending": ("serving", lambda app, pilot: _on_fraction(app, pilot, "minus", "minus")),
+    "editor": ("serving", lambda app, pilot: _on_fraction(app, pilot, "enter")),
     "crashed": ("crashed", None),
-    "restart": ("crashed", lambda app, pilot: _press(app, pilot, "a")),
+    "restart": ("crashed", lambda app, pilot: _press(app, pilot, "a", "R")),
     "help": ("serving", lambda app, pilot: _press(app, pilot, "question_mark")),
 }
 

@@ -262,6 +262,13 @@ class Life:
 # ---------------------------------------------------------------------------------------------- the moments
 
 
+def empty() -> Stage:
+    """The machine, and no server."""
+    stage = Stage()
+    Life(stage, "kimi-k2.5-base").look()
+    return stage
+
+
 def loading() -> Stage:
     """The base model, most of its shards read, with the times of an earlier run to compare with."""
     stage = Stage()
@@ -308,4 +315,4 @@ def _utc() -> None:
 
 
 _utc()
-MOMENTS: Sequence[str] = ("loading", "serving", "crashed")
+MOMENTS: Sequence[str] = ("empty", "loading", "serving", "crashed")

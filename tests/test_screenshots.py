@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "screenshots"
-STATES = ("loading", "serving", "pending", "crashed", "restart", "help")
+STATES = ("empty", "loading", "serving", "pending", "editor", "crashed", "restart", "help")
 SIZES = ("120x40", "80x24")
 
 
@@ -40,9 +40,11 @@ def test_no_picture_is_left_over(drawn):
     [
         ("loading", ["REHEARSAL", "loading", "weights"]),
         ("serving", ["serving", "accept", "tok/s"]),
+        ("restart", ["Launch it again?", "Cancel (n)"]),
+        ("editor", ["in force 0.85", "enter takes it"]),
         ("crashed", ["failed", "0.7688", "mem-fraction-static"]),
     ],
 )
 def test_a_picture_shows_its_state(drawn, state, words):
-    text = (drawn / f"{state}-120x40.svg").read_text()
+    text = (drawn / f"{state}-120x40.svg").read_text().replace("&#160;", " ")
     assert [word for word in words if word not in text] == []
