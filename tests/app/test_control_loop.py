@@ -199,7 +199,8 @@ async def test_the_story_by_keys_on_the_rehearsal(tmp_path: Path) -> None:
     try:
         async with app.run_test(size=HOME) as pilot:
             assert await feed.launch("kimi-k2.5-eagle3", {"port": port}) is None
-            await until(lambda: app.dashboard._snapshot.state is State.FAILED and app.dashboard._snapshot.verdict)
+            await until(lambda: app.dashboard._snapshot.verdict and app.dashboard._snapshot.verdict.fixes)
+            await until(lambda: app.dashboard._snapshot.state is State.FAILED)
             await pilot.press("a")
             await until(lambda: "plan fits" in app.dashboard.query_one(Notices).text())
             await pilot.press("R", "y")

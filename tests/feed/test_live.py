@@ -103,6 +103,28 @@ async def test_a_crash_is_seen_with_the_tracebacks_of_all_ranks(
         assert all(rank.draft == 1.5 for rank in ready.ranks)
 
 
+async def test_a_death_is_told_with_its_cause_and_not_before(
+    store: RunStore, place: RehearsalPlace, free_port: int
+) -> None:
+    feed = LiveFeed(place, store)
+    verdicts: list[str] = []
+
+    def seen(snapshot: Snapshot) -> None:
+        if snapshot.verdict is not None:
+            verdicts.append(snapshot.verdict.kind)
+
+    running = asyncio.create_task(feed.run(seen))
+    try:
+        assert await feed.launch("kimi-k2.5-eagle3", {"port": free_port}) is None
+        async with asyncio.timeout(LIMIT_S):
+            while not (verdicts and feed.snapshot.state is State.FAILED):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert set(verdicts) == {"weights-over-budget"}
+
+
 async def test_the_next_feed_carries_on_and_control_has_one_holder(
     store: RunStore, place: RehearsalPlace, free_port: int
 ) -> None:

@@ -101,8 +101,8 @@ class DemoFeed(LiveFeed):
     async def _scenario_alone(self) -> None:
         scenario = self._settings.plot
         await self._begin(f"{scenario.caption}.", scenario.profile, scenario.knobs)
-        if self.snapshot.state is not State.FAILED:
-            await self._until(lambda: self._symptom() is not None, SYMPTOM_S)
+        wanted = SYMPTOM_S if self.snapshot.state is not State.FAILED else 10.0
+        await self._until(lambda: self._symptom() is not None, wanted)
         self.say(f"{self._symptom() or 'Nothing is wrong yet: go on watching.'} {self._keys()}q leaves.")
 
     def _symptom(self) -> str | None:
@@ -187,7 +187,7 @@ class DemoFeed(LiveFeed):
 
     async def _refused(self) -> dict[str, Any]:
         """The server died, as it must; the knobs of the verdict's fix."""
-        await self._until(lambda: self.snapshot.verdict is not None, 10.0)
+        await self._until(lambda: self.snapshot.verdict is not None and bool(self.snapshot.verdict.fixes), 10.0)
         verdict = self.snapshot.verdict
         if self.snapshot.state is not State.FAILED or verdict is None or not verdict.fixes:
             raise StoryEndsError("the server started, which this machine should not allow.")

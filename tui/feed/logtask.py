@@ -11,6 +11,8 @@ from tui.feed.logreading import QUIET_S, Clock, LogReading
 from tui.feed.pump import Pump
 from tui.sources.wake import wake_ups
 
+SETTLED_LIMIT_S, SETTLED_LOOK_S = 1.0, 0.02
+
 
 class LogTask(LogReading):
     """Follows one log. `caught_up`: the end was reached."""
@@ -44,3 +46,16 @@ class LogTask(LogReading):
         finally:
             self.caught_up.set()  # whoever waits for it waits no longer
             self.close()
+
+    async def settled(self) -> None:
+        """Until the file was read to its end and no line waits for the one after it; `SETTLED_LIMIT_S` at most."""
+        for _ in range(round(SETTLED_LIMIT_S / SETTLED_LOOK_S)):
+            if not self._grammar.waits and await asyncio.to_thread(self._is_at_end):
+                return
+            await asyncio.sleep(SETTLED_LOOK_S)
+
+    def _is_at_end(self) -> bool:
+        try:
+            return self._told is not None and self._told[0] >= self.path.stat().st_size
+        except OSError:
+            return True

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from tui.facts import Fact
+from tui.facts import Exited, Fact
 from tui.feed.logtask import LogTask
 from tui.feed.looking import Looking
 from tui.feed.place import Place
@@ -51,7 +51,10 @@ class Watch(Looking):
             await self.log.caught_up.wait()
         await self._pump.push(self._later)
         async for _ in wake_ups(journal.path, self._stop):
-            await self._pump.push(await asyncio.to_thread(self._read_journal, journal))
+            told = await asyncio.to_thread(self._read_journal, journal)
+            if self.log is not None and any(isinstance(fact, Exited) for fact in told):
+                await self.log.settled()  # what it said last tells why it ended
+            await self._pump.push(told)
 
     def _next_question_s(self) -> float:
         if self._endpoints is None or self._ended:  # nobody is asked any more, so nothing would ever be due later
