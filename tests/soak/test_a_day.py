@@ -84,13 +84,20 @@ def resident_mib(pid: int) -> float:
 
 
 def end_in_sight(shown) -> bool:
-    """Whatever lies over the log or is looked at in it now: put it aside, go to the end, have every cell sent again."""
+    """Put aside what lies over the log, follow its end, have every cell sent again, until the last line is there."""
     until = time.monotonic() + 90
-    while time.monotonic() < until and LAST.encode() not in shown.sent:
-        for key in ("\x1b", "\x1b", "e", "G", "\x0c"):  # a message is put aside first, then what lies over the log
+    while time.monotonic() < until:
+        for key in ("\x1b", "\x1b"):  # a message first, then the verdict
             shown.keys(key)
             shown.read(lambda _: False, 0.4)
-    return LAST.encode() in shown.sent
+        before = len(shown.sent)
+        shown.keys("\x0c")
+        shown.read(lambda _: False, 1.5)
+        if LAST.encode() in shown.sent:
+            return True
+        if b"PAUSED" in shown.sent[before:]:
+            shown.keys("f")
+    return False
 
 
 @pytest.mark.soak
