@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from textual.command import CommandInput, CommandList
 from textual.pilot import Pilot
 
 from tui.app.main import SpecdeckApp
@@ -60,6 +61,20 @@ def on_knob(name: str, *keys: str) -> Act:
     return act
 
 
+async def palette(pilot: Pilot) -> None:
+    """Its commands come when they come: until all are there and it is at rest."""
+    wanted = len(list(pilot.app.get_system_commands(pilot.app.screen)))
+    await pilot.press("colon")
+    for _ in range(500):
+        await pilot.pause(0.02)
+        found = pilot.app.screen.query(CommandList)
+        if found and found.first().option_count == wanted and not pilot.app.screen._show_busy:
+            pilot.app.screen.query_one(CommandInput).cursor_blink = False
+            await pilot.press("ctrl+home")  # with the last batch the highlight may go, or stay
+            return
+    raise AssertionError("The palette does not fill.")
+
+
 SCENES = {
     "empty": Scene("empty"),
     "loading": Scene("loading", log="start"),
@@ -89,7 +104,7 @@ MORE = {
     "servers": Scene("empty", act=press("D")),
     "flags": Scene("serving", act=press("F")),
     "save": Scene("serving", "fitting", on_knob("mem-fraction-static", "minus", "ctrl+w")),
-    "palette": Scene("serving", act=press("colon")),
+    "palette": Scene("serving", act=palette),
     "note": Scene("serving", act=press("H", "o")),
     "delete": Scene("serving", act=press("H", "down", "down", "D")),
     "cancel-sweep": Scene("serving", act=press("W", "X")),
