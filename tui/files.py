@@ -28,9 +28,7 @@ def store_error(error: OSError, path: Path) -> StoreError:
         why = "it is read-only" if error.errno == errno.EROFS else "permission denied"
         return StoreError(f"Cannot write {path}: {why}. Set SPECDECK_STATE_DIR to a folder that you may write.")
     if error.errno == errno.ENOENT:
-        return StoreError(
-            f"Cannot write {path}: its folder is not there. SPECDECK_STATE_DIR names another."
-        )
+        return StoreError(f"Cannot write {path}: its folder is not there. SPECDECK_STATE_DIR names another.")
     return StoreError(f"Cannot write {path}: {error.strerror or error}.")
 
 
