@@ -60,10 +60,11 @@ class CautionFold:
 
     def __init__(self) -> None:
         self._sample: GpuSample | None = None
+        self._log_error: str | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Another life: only the GPUs are still the same."""
+        """Another life: only the GPUs and the log's file are still the same."""
         self._ranks: dict[str, _Rank] = {}
         self._loads: Loads | None = None
         self._moved: dict[int, tuple[float, float]] = {}  # DP rank -> its own stamp, and when that was new
@@ -84,7 +85,7 @@ class CautionFold:
             case Loads():
                 self._load(fact)
             case LogTail():
-                self._grew_at = fact.at
+                self._grew_at, self._log_error = fact.at, fact.error
             case Launched():
                 self._grew_at = fact.at
             case GpuSample():
@@ -99,10 +100,11 @@ class CautionFold:
     def now(self, at: float, state: State, progress: Progress) -> tuple[Caution, ...]:
         """The warnings at time `at` (Unix seconds)."""
         if state is State.STARTING:
-            return (*self._keeper(), *self._stalled_start(at, progress))
+            return (*self._log(), *self._keeper(), *self._stalled_start(at, progress))
         if state is not State.RUNNING:
-            return ()
+            return tuple(self._log())
         return (
+            *self._log(),
             *self._keeper(),
             *self._standstill(at),
             *self._pool(),
@@ -145,6 +147,10 @@ class CautionFold:
             known = self._moved.get(load.dp_rank)
             if known is None or known[0] != load.stamp:
                 self._moved[load.dp_rank] = (load.stamp, fact.at)
+
+    def _log(self) -> Iterable[Caution]:
+        if self._log_error is not None:
+            yield Caution(kind="log-unread", text=self._log_error)
 
     def _keeper(self) -> Iterable[Caution]:
         if self._processes is not None and self._processes.keeper_gone and self._processes.pids:
