@@ -25,6 +25,7 @@ for name in ("NO_COLOR", "TMUX", "TEXTUAL_THEME", "SPECDECK_STATE_DIR"):
 os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 os.environ |= {"XDG_CONFIG_HOME": "/home/operator/.config", "XDG_STATE_HOME": "/home/operator/.local/state"}
 
+import campaign  # noqa: E402
 import scenes  # noqa: E402
 
 from tui.app.main import SpecdeckApp  # noqa: E402
@@ -33,6 +34,7 @@ from tui.feed.place import RehearsalPlace  # noqa: E402
 from tui.feed.planning import PlannedForecast, Planner  # noqa: E402
 from tui.port import FlagInfo, ProfileChoice  # noqa: E402
 from tui.rehearsal.machine import Settings  # noqa: E402
+from tui.runs.history import RunHistory  # noqa: E402
 from tui.sources.lineindex import LineIndex  # noqa: E402
 
 SIZES = ((120, 40), (80, 24))
@@ -54,11 +56,11 @@ class StillFeed:
     read_only = False
     greeting = ""
     caption = leaving = ""
-    history = None
     playback = None
     owner = ""
 
-    def __init__(self, stage: scenes.Stage, folder: Path) -> None:
+    def __init__(self, stage: scenes.Stage, folder: Path, history: RunHistory | None = None) -> None:
+        self.history = history
         self.snapshot = stage.snapshot()
         self._stage = stage
         path = folder / "server.log"
@@ -124,6 +126,13 @@ async def _press(app: SpecdeckApp, pilot: object, *keys: str) -> None:
     await pilot.press(*keys)  # type: ignore[attr-defined]
 
 
+async def _history(app: SpecdeckApp, pilot: object, *keys: str) -> None:
+    """Keys on the history, each when the one before has done its work."""
+    for key in ("H", *keys):
+        await _press(app, pilot, key)
+        await _settled(app, pilot)
+
+
 # name -> (moment, what is done before the picture is taken)
 PICTURES: dict[str, tuple[str, Callable[..., object] | None]] = {
     "empty": ("empty", None),
@@ -135,22 +144,31 @@ PICTURES: dict[str, tuple[str, Callable[..., object] | None]] = {
     "crashed": ("crashed", None),
     "restart": ("crashed", lambda app, pilot: _press(app, pilot, "a", "R")),
     "help": ("serving", lambda app, pilot: _press(app, pilot, "question_mark")),
+    "runs": ("serving", lambda app, pilot: _history(app, pilot, "down")),
+    "compare": ("serving", lambda app, pilot: _history(app, pilot, "space", "space", "down", "space", "c")),
+    "replay": ("serving", lambda app, pilot: _history(app, pilot, "r", "space", "t", *"8:00", "enter")),
 }
 
 
-async def take(stage: scenes.Stage, size: tuple[int, int], act: Callable[..., object] | None) -> str:
+async def _settled(app: SpecdeckApp, pilot: object) -> None:
+    for _ in range(3):
+        busy = [worker for worker in app.workers if worker.group != "feed" and worker.is_running]
+        if busy:
+            await app.workers.wait_for_complete(busy)
+        await pilot.pause()  # type: ignore[attr-defined]
+
+
+async def take(
+    stage: scenes.Stage, size: tuple[int, int], act: Callable[..., object] | None, history: RunHistory | None = None
+) -> str:
     """The screen as SVG."""
     with tempfile.TemporaryDirectory(prefix="specdeck-pictures-") as folder:
-        app = SpecdeckApp(StillFeed(stage, Path(folder)))  # type: ignore[arg-type]
+        app = SpecdeckApp(StillFeed(stage, Path(folder), history))  # type: ignore[arg-type]
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             if act is not None:
                 await act(app, pilot)  # type: ignore[misc]
-            for _ in range(3):
-                busy = [worker for worker in app.workers if worker.group != "feed" and worker.is_running]
-                if busy:
-                    await app.workers.wait_for_complete(busy)
-                await pilot.pause()
+            await _settled(app, pilot)
             svg = app.export_screenshot(title="specdeck")
     return _FONT_FACE.sub("", svg).replace("Fira Code", "monospace")
 
@@ -182,13 +200,15 @@ def main() -> int:
     folder = options.to or HERE
     folder.mkdir(parents=True, exist_ok=True)
     stages = {name: getattr(scenes, name)() for name in scenes.MOMENTS}
-    for name, (moment, act) in PICTURES.items():
-        for columns, rows in SIZES:
-            path = folder / f"{name}-{columns}x{rows}.svg"
-            path.write_text(asyncio.run(take(stages[moment], (columns, rows), act)))
-            if options.to is None:
-                png(path)
-            print(path)
+    with tempfile.TemporaryDirectory(prefix="specdeck-campaign-") as state:
+        history = RunHistory(campaign.made(Path(state)))
+        for name, (moment, act) in PICTURES.items():
+            for columns, rows in SIZES:
+                path = folder / f"{name}-{columns}x{rows}.svg"
+                path.write_text(asyncio.run(take(stages[moment], (columns, rows), act, history)))
+                if options.to is None:
+                    png(path)
+                print(path)
     return 0
 
 

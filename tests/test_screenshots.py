@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "screenshots"
-STATES = ("empty", "loading", "serving", "pending", "editor", "crashed", "restart", "help")
+STATES = ("empty", "loading", "serving", "pending", "editor", "crashed", "restart", "help", "runs", "compare", "replay")
 SIZES = ("120x40", "80x24")
 
 

@@ -123,7 +123,9 @@ class Knobs(Canvas, can_focus=True):
     def lines(self, width: int, height: int) -> list[Line]:
         rows = max(0, height - 1)
         if not self._names:
-            words = "None are known before a launch. / finds a flag and sets it for the next start."
+            words = "None are known before a launch."
+            if not self._read_only:
+                words += " / finds a flag and sets it for the next start."
             return [self._title(width, ""), *([(" ", "plain"), (line, "quiet")] for line in wrap(words, width - 2))]
         table = self._table(headed=rows >= HEADED_ROWS)
         at = table.index(self.selected)

@@ -193,6 +193,8 @@ class LogPaneView(Canvas, can_focus=True):
         return [title_line(self._standing(), width), *rows]
 
     def _nothing(self) -> list[str]:
+        if self._log is None and getattr(self.screen, "read_only", False):
+            return ["No log is followed."]
         if self._log is None:
             return [
                 "No log is followed. L launches a profile and follows its log;",

@@ -272,6 +272,8 @@ def _nothing(snapshot: Snapshot, width: int, rows: int) -> list[Line]:
         words = "Ready. Nobody has asked for tokens yet."
     elif snapshot.state is State.STARTING:
         words = "Tokens per second appear here as soon as the server decodes."
+    elif snapshot.replay and progress.phase is Phase.NONE:
+        words = "The recording has not come to a launch yet. space plays it, > faster; t goes to a time or a place."
     elif progress.phase is Phase.NONE:
         words = (
             "No server is running here. L launches a profile; "
