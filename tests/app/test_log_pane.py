@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -535,11 +536,11 @@ async def test_nothing_is_news_until_the_log_grows_and_then_it_is_seen_without_b
     log.write(*numbered(1, 30))
     async with open_screen() as screen:
         await screen.tick()
-        assert not screen.pane._has_news()
+        assert not screen.pane._has_news(time.monotonic())
         drawn = asyncio.Event()
         redraw = screen.pane.redraw
         screen.pane.redraw = lambda: (redraw(), drawn.set() if screen.rows[-1:] == [" news"] else None)
         log.write("news")
         await asyncio.wait_for(drawn.wait(), 30)
         await screen.settle()
-        assert not screen.pane._has_news()
+        assert not screen.pane._has_news(time.monotonic())
