@@ -111,3 +111,28 @@ async def test_the_last_words_of_a_server_are_told_without_a_line_after_them(log
     stop.set()
     await asyncio.wait_for(running, 10)
     pump.close()
+
+
+async def test_a_log_is_settled_only_when_its_facts_were_pushed(log: Path) -> None:
+    log.write_text(f"{STAMP}Load weight begin. avail mem=94.08 GB\n")
+    task, stop = LogTask(log), asyncio.Event()
+    pushing, let = asyncio.Event(), asyncio.Event()
+
+    class SlowPump:
+        async def push(self, facts: list[Fact]) -> None:
+            if of(WeightsBegin, facts):
+                pushing.set()
+                await let.wait()
+
+    running = asyncio.create_task(task.run(SlowPump(), stop, lambda facts: None))
+    try:
+        await asyncio.wait_for(pushing.wait(), 30)
+        settled = asyncio.create_task(task.settled())
+        done, _ = await asyncio.wait([settled], timeout=0.2)
+        assert not done
+        let.set()
+        await asyncio.wait_for(settled, 30)
+    finally:
+        let.set()
+        stop.set()
+        await running

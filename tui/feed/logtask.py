@@ -20,6 +20,7 @@ class LogTask(LogReading):
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
         super().__init__(path, clock)
         self.caught_up = asyncio.Event()
+        self._under_way = False  # facts that were read and are not pushed yet
 
     async def run(self, pump: Pump, stop: asyncio.Event, noticed: Callable[[Sequence[Fact]], None]) -> None:
         """Push facts until `stop` is set, telling each batch to `noticed` too, on a thread."""
@@ -34,8 +35,10 @@ class LogTask(LogReading):
                 async for _ in wakes:
                     quiet = False
                     while not stop.is_set():
+                        self._under_way = True
                         more, facts = await asyncio.to_thread(step, quiet)
                         await pump.push(facts)
+                        self._under_way = False
                         if more:
                             continue
                         self.caught_up.set()
@@ -48,9 +51,10 @@ class LogTask(LogReading):
             self.close()
 
     async def settled(self) -> None:
-        """Until the file was read to its end and no line waits for the one after it; `SETTLED_LIMIT_S` at most."""
+        """Until all that the file holds was pushed and no line waits for the next; `SETTLED_LIMIT_S` at most."""
         for _ in range(round(SETTLED_LIMIT_S / SETTLED_LOOK_S)):
-            if not self._grammar.waits and await asyncio.to_thread(self._is_at_end):
+            at_end = await asyncio.to_thread(self._is_at_end)
+            if at_end and not self._under_way and not self._grammar.waits:
                 return
             await asyncio.sleep(SETTLED_LOOK_S)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from tui.facts import Exited, Fact
 from tui.feed.logtask import LogTask
@@ -49,12 +50,14 @@ class Watch(Looking):
     async def _follow_journal(self, journal: LogFollower) -> None:
         if self.log is not None:
             await self.log.caught_up.wait()
-        await self._pump.push(self._later)
+        await self._tell(self._later)
         async for _ in wake_ups(journal.path, self._stop):
-            told = await asyncio.to_thread(self._read_journal, journal)
-            if self.log is not None and any(isinstance(fact, Exited) for fact in told):
-                await self.log.settled()  # what it said last tells why it ended
-            await self._pump.push(told)
+            await self._tell(await asyncio.to_thread(self._read_journal, journal))
+
+    async def _tell(self, told: Sequence[Fact]) -> None:
+        if self.log is not None and any(isinstance(fact, Exited) for fact in told):
+            await self.log.settled()  # what it said last tells why it ended, and may not come after its end
+        await self._pump.push(told)
 
     def _next_question_s(self) -> float:
         if self._endpoints is None or self._ended:  # nobody is asked any more, so nothing would ever be due later
