@@ -176,3 +176,21 @@ async def test_what_others_rehearse_is_not_offered(
     elsewhere = LiveFeed(place, RunStore(tmp_path / "elsewhere"))
     assert not [server for server in await elsewhere.discover() if server.rehearsal]
     assert [server.rehearsal for server in await feed.discover() if server.ours]
+
+
+async def test_a_screen_that_is_closed_in_the_moment_of_great_news_lets_go(
+    store: RunStore, place: RehearsalPlace
+) -> None:
+    for rounds in range(30):
+        feed = LiveFeed(place, store)
+        drawn = asyncio.Event()
+        running = asyncio.create_task(feed.run(lambda _, drawn=drawn: drawn.set()))
+        await asyncio.wait_for(drawn.wait(), LIMIT_S)
+        for _ in range(rounds % 6):
+            await asyncio.sleep(0)
+        pump = feed._pump
+        assert pump is not None
+        pump.urgent.set()
+        running.cancel()
+        done, _ = await asyncio.wait([running], timeout=LIMIT_S)
+        assert done

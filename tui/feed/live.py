@@ -141,8 +141,10 @@ class LiveFeed:
             if self.coach is not None:
                 self.caption = self.coach.hint(self.snapshot)
             on_snapshot(self.snapshot)
+            # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with what it waits for.
             with suppress(TimeoutError):
-                await asyncio.wait_for(pump.urgent.wait(), QUIET_S)
+                async with asyncio.timeout(QUIET_S):
+                    await pump.urgent.wait()
                 await asyncio.sleep(SOON_S)
             pump.urgent.clear()
             if self._recorder is not None:

@@ -17,5 +17,7 @@ async def poll_every(
     """Push what `poll(now)` finds, then wait `interval_s()`: a slow answer delays the next question."""
     while not stop.is_set():
         await pump.push(await asyncio.to_thread(poll, clock()))
+        # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with what it waits for.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), interval_s())
+            async with asyncio.timeout(interval_s()):
+                await stop.wait()

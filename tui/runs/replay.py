@@ -203,8 +203,10 @@ class ReplayFeed(NoControl):
             await self._show(on_snapshot)
             self._changed.clear()
             waits = None if self.paused or self.player.over else _FRAME_S
+            # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with what it waits for.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), waits)
+                async with asyncio.timeout(waits):
+                    await self._changed.wait()
             now = time.monotonic()
             if waits is not None and not self.paused:
                 await asyncio.to_thread(self.player.play_to, self.player.at + (now - before) * self.speed)
