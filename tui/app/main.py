@@ -131,7 +131,10 @@ class SpecdeckApp(App[int], inherit_bindings=False):
     async def _follow(self) -> None:
         try:
             if self._open_feed is not None:
-                self._take(await asyncio.to_thread(self._open_feed))
+                feed = await asyncio.to_thread(self._open_feed)
+                if self._exit:  # the operator left meanwhile
+                    return
+                self._take(feed)
             if not gc.isenabled():
                 self.set_timer(STANDS_S, stand)
             await self._feed.run(self.receive)
@@ -150,6 +153,8 @@ class SpecdeckApp(App[int], inherit_bindings=False):
 
     def receive(self, snapshot: Snapshot) -> None:
         """News from the feed. Ordinary news is drawn at the chosen rate, great news at once."""
+        if self._exit:  # its widgets are being taken away
+            return
         if self._feed.greeting:
             greeting, self._feed.greeting = self._feed.greeting, ""
             self.notify(greeting, timeout=15.0)
