@@ -40,7 +40,7 @@ def head_lines(view: SweepView, place: tuple[int, int], width: int) -> list[Line
         right.append((f"{place[0]} of {place[1]} sweeps ", "quiet"))
     if view.problem:
         return [spread(left, right, width), *_told("", view.problem, "bad", width)]
-    lines = [spread(left, right, width), _times(view, width)]
+    lines = [spread(left, right, width), _times(view)]
     running = next((row for row in view.rows if row.state == "running"), None)
     if running is not None:
         number_of = view.rows.index(running) + 1
@@ -53,7 +53,7 @@ def head_lines(view: SweepView, place: tuple[int, int], width: int) -> list[Line
     return [*lines, _one("best", escape(view.best) or DASH, "speed", width)]
 
 
-def _times(view: SweepView, width: int) -> Line:
+def _times(view: SweepView) -> Line:
     line: Line = [(pad(" elapsed", 9), "quiet"), (duration(view.elapsed_s), "strong")]
     if view.state != "finished":
         left = f"about {duration(view.left_s)}" if view.left_s is not None else "not known before a case has ended"

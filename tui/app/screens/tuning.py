@@ -31,7 +31,6 @@ class Tuning:
         self._pending: Pending = {}
         self._undo: list[Pending] = []
         self._redo: list[Pending] = []
-        self._forecast: Forecast | None = None
         self._flags: dict[str, FlagInfo] | None = None
         self._wanted = 0
         self._looking = False
@@ -223,7 +222,6 @@ class Tuning:
         return plan, "" if plan is not None else "No forecast can be made for these knobs."
 
     def _show_plan(self, plan: Forecast | None, words: str = "") -> None:
-        self._forecast = plan
         bars = self.query_one(GpuBars)
         if plan is None:
             self.plan = ("quiet", words) if words else None

@@ -54,8 +54,8 @@ STYLES: Mapping[str, tuple[str, Style]] = {
 class Canvas(Widget):
     """Subclasses write `lines`; whoever has news calls `redraw`."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._styles_cache = PlainLines()
         self._lines: list[Line] = []
         self._styles: dict[str, Style] = {}
@@ -143,13 +143,3 @@ def spread(left: Line, right: Line, width: int) -> Line:
     """`left`, space, and `right` at the right edge; `right` goes when there is no room."""
     space = width - length(left) - length(right)
     return [*left, (" " * space, "plain"), *right] if space >= 1 else left
-
-
-def join(lines: list[Line], separator: Run) -> Line:
-    """Lines after one another with a separator between."""
-    joined: Line = []
-    for line in lines:
-        if joined and line:
-            joined.append(separator)
-        joined.extend(line)
-    return joined
