@@ -21,6 +21,7 @@ from tui.app.dump import screen_text
 from tui.app.frame import Frame
 from tui.app.glyphs import glyphs
 from tui.app.screens.dashboard import CONTROL, Dashboard
+from tui.app.widgets.verdict_card import VerdictCard, as_text
 from tui.errors import SpecdeckError
 from tui.port import Feed
 from tui.snapshot import Snapshot
@@ -256,10 +257,8 @@ class SpecdeckApp(App[int], inherit_bindings=False):
         text = getattr(focused, "copied_text", None)
         if callable(text):
             self.copy_text(text())
-        elif self.dashboard.query_one("VerdictCard").display and self._latest.verdict is not None:
-            from tui.app.widgets.verdict_card import as_text
-
-            self.copy_text(as_text(self._latest.verdict))
+        elif (verdict := self.dashboard.query_one(VerdictCard).verdict) is not None:
+            self.copy_text(as_text(verdict))
         elif focused is not None and hasattr(focused, "text"):
             self.copy_text(focused.text())
         else:
