@@ -3,7 +3,13 @@
 `pytest --hypothesis-profile=explore` looks for new examples instead; what it finds becomes an @example of its test.
 """
 
+import sys
+from pathlib import Path
+
 from hypothesis import HealthCheck, settings
+
+# What several folders share: `--import-mode=importlib` puts no folder of tests on the path.
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 # A deadline or a slow data generator says something about the machine, not about the code.
 _EASY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
