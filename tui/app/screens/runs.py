@@ -1,19 +1,17 @@
 """The history: every launch, what was changed, what came of it, and what to do with it."""
 
-from collections.abc import Awaitable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tui.app.run_table import detail_lines
-from tui.app.screens.compare import CompareScreen
 from tui.app.screens.dialog import Dialog
 from tui.app.screens.dialog_lines import paragraph
-from tui.app.screens.reader import Reader, plain_lines
+from tui.app.screens.history_screen import HistoryScreen
 from tui.app.text import escape, fit
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.footer import Footer
@@ -37,7 +35,7 @@ KEYS = [
 ]
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(HistoryScreen):
     """A table of runs. What is done to a run goes through the feed's history."""
 
     BINDING_GROUP_TITLE = "Runs"
@@ -58,9 +56,7 @@ class RunsScreen(Screen[None]):
     ]
 
     def __init__(self, history: History, read_only: bool = False) -> None:
-        super().__init__()
-        self._history = history
-        self._read_only = read_only
+        super().__init__(history, read_only)
 
     def compose(self) -> ComposeResult:
         yield RunsTable()
@@ -80,16 +76,12 @@ class RunsScreen(Screen[None]):
         row = self._selected
         return detail_lines(row, width) if row else []
 
-    def on_runs_table_moved(self) -> None:
+    def on_cursor_rows_moved(self) -> None:
         self.query_one("#runs-details", Rows).rebuild()
 
     @property
     def _selected(self) -> RunRow | None:
         return self.query_one(RunsTable).selected
-
-    def say(self, text: str, severity: str = "information", seconds: float | None = 6.0) -> None:
-        """A message in the last line."""
-        self.query_one(Footer).say(text, severity, seconds)
 
     # ---- the filter
 
@@ -136,33 +128,17 @@ class RunsScreen(Screen[None]):
             rows = ()
         self.query_one(RunsTable).show(rows)
 
+    def changed(self) -> None:
+        self.action_reload()
+
     def action_details(self) -> None:
         if row := self._selected:
-            self.run_worker(self._explain(row.name), group="details", exclusive=True)
-
-    async def _explain(self, name: str) -> None:
-        try:
-            text = await self._history.details(name)
-        except Exception as error:
-            self.say(str(error) or type(error).__name__, "error")
-            return
-        safe = "\n".join(escape(line) for line in text.split("\n"))
-        self.app.push_screen(Reader(escape(name), plain_lines(safe)))
+            self.explain(row.name)
 
     def action_compare(self) -> None:
         names = self.query_one(RunsTable).marked or ([row.name] if (row := self._selected) else [])
         if names:
-            self.run_worker(self._compare(names), group="details", exclusive=True)
-
-    async def _compare(self, names: list[str]) -> None:
-        try:
-            found = await self._history.compare(names)
-        except Exception as error:
-            found = str(error) or type(error).__name__
-        if isinstance(found, str):
-            self.say(found, "warning", 10.0)
-        else:
-            self.app.push_screen(CompareScreen(found))
+            self.compare(names)
 
     def action_replay(self) -> None:
         row = self._selected
@@ -171,14 +147,12 @@ class RunsScreen(Screen[None]):
         if row.damaged is not None:
             self.say(f"{row.name} is damaged: {row.damaged}.", "warning")
             return
-        from tui.app.screens.replay import ReplayDashboard
-
-        self.app.push_screen(ReplayDashboard(self._history.replay(row.name), nested=True))
+        self.play(row.name)
 
     def action_baseline(self) -> None:
         if row := self._may_change():
             pinned = f"{row.name} is {'no baseline any more' if row.baseline else 'the baseline now'}."
-            self._do(self._history.pin(row.name, not row.baseline), pinned)
+            self.do(self._history.pin(row.name, not row.baseline), pinned)
 
     def action_note(self) -> None:
         if row := self._may_change():
@@ -186,7 +160,7 @@ class RunsScreen(Screen[None]):
 
             def noted(text: str | None) -> None:
                 if text is not None:
-                    self._do(self._history.annotate(name, text), f"Noted on {name}.")
+                    self.do(self._history.annotate(name, text), f"Noted on {name}.")
 
             self.app.push_screen(NoteEditor(name, row.note), noted)
 
@@ -199,7 +173,7 @@ class RunsScreen(Screen[None]):
 
             def deleted(yes: bool | None) -> None:
                 if yes:
-                    self._do(self._history.delete(name), f"Deleted {name}.")
+                    self.do(self._history.delete(name), f"Deleted {name}.")
 
             self.app.push_screen(DeleteDialog(row), deleted)
 
@@ -209,21 +183,7 @@ class RunsScreen(Screen[None]):
         self.app.push_screen(SweepScreen(self._history, read_only=self._read_only))
 
     def _may_change(self) -> RunRow | None:
-        if self._read_only:
-            self.say("This dashboard is read-only.", "warning")
-            return None
-        return self._selected
-
-    def _do(self, work: Awaitable[str | None], done: str) -> None:
-        self.run_worker(self._doing(work, done), group="change")
-
-    async def _doing(self, work: Awaitable[str | None], done: str) -> None:
-        try:
-            problem = await work
-        except Exception as error:
-            problem = str(error) or type(error).__name__
-        self.say(problem or done, "error" if problem else "information")
-        self.action_reload()
+        return self._selected if self.may_change() else None
 
 
 class DeleteDialog(Dialog[bool]):

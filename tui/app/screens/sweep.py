@@ -1,17 +1,13 @@
 """A sweep while it runs, and when it has ended: its cases, the time left, the best so far, and cancelling it."""
 
-from collections.abc import Awaitable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
-from tui.app.screens.compare import CompareScreen
 from tui.app.screens.dialog import ConfirmDialog
-from tui.app.screens.reader import Reader, plain_lines
+from tui.app.screens.history_screen import HistoryScreen
 from tui.app.sweep_table import detail_lines, economy_lines, head_lines
-from tui.app.text import escape
 from tui.app.widgets.canvas import Line
 from tui.app.widgets.footer import Footer
 from tui.app.widgets.rows import Rows
@@ -19,10 +15,11 @@ from tui.app.widgets.sweep_cases import SweepCases
 from tui.port import History, SweepView
 
 LOOK_S = 1.0
+TOLD_S = 10.0  # how long it is said what became of a sweep
 SHORT = 30  # rows below which only the case under the cursor is told in full
 
 
-class SweepScreen(Screen[None]):
+class SweepScreen(HistoryScreen):
     """Reads the sweep's state once a second. The sweep is a process of its own: closing this does nothing to it.
 
     `leaves`: nothing is behind this screen that the operator asked for, so `q` leaves the program.
@@ -47,9 +44,9 @@ class SweepScreen(Screen[None]):
         self, history: History, name: str | None = None, *, read_only: bool = False, leaves: bool = False
     ) -> None:
         """`name`: the sweep to show, by default the newest."""
-        super().__init__()
-        self._history, self._sweeps = history, history.sweeps
-        self._shown, self._read_only, self._leaves = name, read_only, leaves
+        super().__init__(history, read_only)
+        self._sweeps = history.sweeps
+        self._shown, self._leaves = name, leaves
         self._names: tuple[str, ...] = ()
         self._view: SweepView | None = None
 
@@ -65,11 +62,10 @@ class SweepScreen(Screen[None]):
         self._look()
         self.set_interval(LOOK_S, self._look)
 
-    def say(self, text: str, severity: str = "information", seconds: float | None = 6.0) -> None:
-        """A message in the last line."""
-        self.query_one(Footer).say(text, severity, seconds)
-
     # ---- what is shown
+
+    def changed(self) -> None:
+        self._look()
 
     def _look(self) -> None:
         self.run_worker(self._read(), group="sweep", exclusive=True)
@@ -89,7 +85,7 @@ class SweepScreen(Screen[None]):
         self.query_one("#sweep-head", Rows).rebuild()
         self.query_one(Footer).show(self._keys())
 
-    def on_sweep_cases_moved(self) -> None:
+    def on_cursor_rows_moved(self) -> None:
         self.query_one("#sweep-details", Rows).rebuild()
 
     def _head(self, width: int) -> list[Line]:
@@ -153,22 +149,11 @@ class SweepScreen(Screen[None]):
 
     def action_details(self) -> None:
         if run := self._run():
-            self.run_worker(self._explain(run), group="details", exclusive=True)
-
-    async def _explain(self, run: str) -> None:
-        try:
-            text = await self._history.details(run)
-        except Exception as error:
-            self.say(str(error) or type(error).__name__, "error")
-            return
-        safe = "\n".join(escape(line) for line in text.split("\n"))
-        self.app.push_screen(Reader(escape(run), plain_lines(safe)))
+            self.explain(run)
 
     def action_replay(self) -> None:
         if run := self._run():
-            from tui.app.screens.replay import ReplayDashboard
-
-            self.app.push_screen(ReplayDashboard(self._history.replay(run), nested=True))
+            self.play(run)
 
     def action_compare(self) -> None:
         run = self._run()
@@ -180,17 +165,7 @@ class SweepScreen(Screen[None]):
         elif best.run == run:
             self.say("This is the best: put the cursor on another case to compare it.")
         else:
-            self.run_worker(self._compare([run, best.run]), group="details", exclusive=True)
-
-    async def _compare(self, runs: list[str]) -> None:
-        try:
-            found = await self._history.compare(runs)
-        except Exception as error:
-            found = str(error) or type(error).__name__
-        if isinstance(found, str):
-            self.say(found, "warning", 10.0)
-        else:
-            self.app.push_screen(CompareScreen(found))
+            self.compare([run, best.run])
 
     def _run(self) -> str | None:
         """The run of the case under the cursor."""
@@ -213,7 +188,7 @@ class SweepScreen(Screen[None]):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self._do(self._sweeps.cancel(view.name), asked)
+                self.do(self._sweeps.cancel(view.name), asked, TOLD_S)
 
         self.app.push_screen(ConfirmDialog("Stop the sweep?", words, "Stop it"), answered)
 
@@ -221,24 +196,12 @@ class SweepScreen(Screen[None]):
         view = self._view
         if view is not None and self._may("interrupted", "Only an interrupted sweep can be gone on with."):
             self.say(f"{view.name} is being started…", seconds=None)
-            self._do(self._sweeps.resume(view.name), f"{view.name} goes on in the background.")
+            self.do(self._sweeps.resume(view.name), f"{view.name} goes on in the background.", TOLD_S)
 
     def _may(self, state: str, otherwise: str) -> bool:
-        if self._read_only:
-            self.say("This dashboard is read-only.", "warning")
+        if not self.may_change():
             return False
         if self._view is None or self._view.state != state:
             self.say(otherwise, "warning")
             return False
         return True
-
-    def _do(self, work: Awaitable[str | None], done: str) -> None:
-        self.run_worker(self._doing(work, done), group="change")
-
-    async def _doing(self, work: Awaitable[str | None], done: str) -> None:
-        try:
-            problem = await work
-        except Exception as error:
-            problem = str(error) or type(error).__name__
-        self.say(problem or done, "error" if problem else "information", 10.0)
-        self._look()
