@@ -88,7 +88,7 @@ def test_speculation_is_judged_when_one_of_them_has_it() -> None:
     found = compare([plain, spec])
     assert [one.verdict for one in found.economy] == ["pays", "does not pay"]
     assert found.turns_over is not None
-    assert "16,000 KV tokens" in found.kv
+    assert "16 000 KV tokens" in found.kv
     assert "It turns over at about batch" in "\n".join(text_lines(found))
     assert compare([plain, summary("c", speed(1, 80.0))]).economy == ()
 

@@ -103,7 +103,7 @@ def test_where_it_turns_over() -> None:
 
 
 def test_what_the_cache_lost() -> None:
-    assert kv_cost(100_000, 84_000) == "Speculation cost 16,000 KV tokens (16%): 84,000 of 100,000 left."
+    assert kv_cost(100_000, 84_000) == "Speculation cost 16 000 KV tokens (16%): 84 000 of 100 000 left."
     assert kv_cost(100_000, 100_000).startswith("Speculation cost no KV tokens")
     assert kv_cost(None, 5) == ""
     assert kv_cost(5, None) == ""

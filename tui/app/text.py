@@ -8,6 +8,8 @@ import unicodedata
 
 from rich.cells import cell_len, get_character_cell_size
 
+from tui.wording import count as count
+
 DASH = "–"  # "not known"
 MOST_CHARS = 4096  # of one string: a 10 MB name is cut before it costs anything
 # Format and control characters, lone surrogates, private use, unassigned, line and paragraph separators: what a
@@ -104,11 +106,6 @@ def gib(value: float | None, digits: int = 2) -> str:
 def number(value: float | None, digits: int = 1) -> str:
     """A number; – when not known."""
     return DASH if value is None else f"{value:.{digits}f}"
-
-
-def count(value: int | None) -> str:
-    """A whole number, thousands apart: 116 707; – when not known."""
-    return DASH if value is None else f"{value:,}".replace(",", " ")
 
 
 def percent(fraction: float | None) -> str:

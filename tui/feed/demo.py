@@ -14,6 +14,7 @@ from tui.feed.logtask import LogTask
 from tui.feed.place import RehearsalPlace
 from tui.runs.store import RunStore
 from tui.snapshot import Snapshot, State
+from tui.wording import count
 
 READ_S = 5.0  # how long a caption stands before the next one may come
 SERVE_S = 6.0  # how long a serving server is looked at before its numbers are told
@@ -162,7 +163,7 @@ class DemoFeed(LiveFeed):
         accepts = [line.accept_len for line in decoded if line.accept_len is not None]
         accept = median(accepts) if accepts else None
         per_step = f", {accept:.2f} tokens per step" if accept else ""
-        tokens = _thousands(self.snapshot.kv_tokens or 0)
+        tokens = count(self.snapshot.kv_tokens or 0)
         self.say(f"{what}: {speed:.1f} tok/s{per_step}, and a KV cache for {tokens} tokens.")
         await self._pause(READ_S)
         return speed, accept
@@ -228,7 +229,3 @@ def _free_port() -> int:
 
 def _words(knobs: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in knobs.items())
-
-
-def _thousands(number: int) -> str:
-    return f"{number:,}".replace(",", " ")

@@ -29,6 +29,7 @@ from tui.sglang.versions import Version, parse_version
 from tui.snapshot import UNKNOWN, Amount, GpuBar, RankMemory, Snapshot
 from tui.sources.checkpoints import read_model
 from tui.sources.nvml_visible import visible_uuids
+from tui.wording import count
 
 # Knobs that decide how many bytes of the model one rank holds: with another value nothing measured holds any more.
 SHAPE_KNOBS = (
@@ -55,8 +56,7 @@ class PlannedForecast:
         if suggestion is None or self.found.fits:
             return self.found.verdict.text
         words = ", ".join(f"{name} {value}" for name, value in suggestion.knobs.items())
-        tokens = f"{suggestion.kv_tokens:,}".replace(",", " ")
-        return f"{self.found.verdict.text} Try {words}: {tokens} tokens."
+        return f"{self.found.verdict.text} Try {words}: {count(suggestion.kv_tokens)} tokens."
 
     @property
     def fits(self) -> bool | None:

@@ -5,6 +5,7 @@ from tui.forecast.situation import Outlook, Situation, used_gpus
 from tui.frozen import frozen
 from tui.sglang.budget import PoolBudget, first_working_fraction, floor_fraction
 from tui.snapshot import Amount
+from tui.wording import count
 
 _BALANCE = 0.9  # SGLang refuses when one GPU has less than this share of another's free memory
 
@@ -163,8 +164,10 @@ def _first_to_fail(situation: Situation, pool: PoolBudget) -> tuple[str, str]:
 
 
 def _fits_text(pool: PoolBudget) -> str:
-    tokens = f"{pool.tokens:,}".replace(",", " ")
-    return f"Fits: {pool.kv_budget_gib:.2f} GiB of KV for {tokens} tokens, and {pool.slack_gib:.2f} GiB of slack."
+    return (
+        f"Fits: {pool.kv_budget_gib:.2f} GiB of KV for {count(pool.tokens)} tokens, "
+        f"and {pool.slack_gib:.2f} GiB of slack."
+    )
 
 
 def interval_of(amount: Amount) -> tuple[float, float] | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from tui.forecast.amounts import high, low
 from tui.forecast.result import Forecast, Suggestion
 from tui.snapshot import Amount, GpuBar, Source
+from tui.wording import count
 
 _BLOCKS = {"base": "█", "draft": "▓", "graphs": "▒", "kv": "□", "other": "░", "foreign": "╳", "free": "·", "tick": "┃"}
 _LETTERS = {"base": "B", "draft": "D", "graphs": "G", "kv": "k", "other": "O", "foreign": "F", "free": ".", "tick": "|"}
@@ -110,19 +111,15 @@ def _numbers(found: Forecast) -> list[str]:
 def _tokens(found: Forecast) -> str:
     if found.kv_tokens is None:
         return f"{_UNKNOWN} tokens"
-    text = f"{_thousands(found.kv_tokens)} tokens"
+    text = f"{count(found.kv_tokens)} tokens"
     if found.kv_tokens_low is None or found.kv_tokens_high is None or found.kv_tokens_low == found.kv_tokens_high:
         return text
-    return f"{text} ({_thousands(found.kv_tokens_low)} to {_thousands(found.kv_tokens_high)})"
+    return f"{text} ({count(found.kv_tokens_low)} to {count(found.kv_tokens_high)})"
 
 
 def _try(suggestion: Suggestion) -> str:
     knobs = " ".join(f"--{name} {value}" for name, value in suggestion.knobs.items())
-    return f"Try {knobs}: {_thousands(suggestion.kv_tokens)} tokens; it {suggestion.why}."
-
-
-def _thousands(count: int) -> str:
-    return f"{count:,}".replace(",", " ")
+    return f"Try {knobs}: {count(suggestion.kv_tokens)} tokens; it {suggestion.why}."
 
 
 def _gib(amount: Amount) -> str:

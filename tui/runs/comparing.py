@@ -7,6 +7,7 @@ from tui.frozen import frozen
 from tui.runs.listing import shown
 from tui.runs.summary import Summary
 from tui.sglang.economics import CONTEXT_RATIO, BatchSpeed, Economy, economies, kv_cost, turns_over
+from tui.wording import count
 
 _BARS = (
     ("base", ("base",)), ("draft", ("draft",)), ("graphs", ("graphs_base", "graphs_draft")),
@@ -93,17 +94,16 @@ def speed_text(batch: int, old: BatchSpeed | None, new: BatchSpeed | None) -> tu
 
 def text_lines(found: Comparison, width: int = 80, ascii_only: bool = False) -> list[str]:
     """The comparison as text."""
-    letters = LETTERS
-    lines = [f"{letters[i]}  {run.run}  ({run.outcome})" for i, run in enumerate(found.runs)]
+    lines = [f"{LETTERS[i]}  {run.run}  ({run.outcome})" for i, run in enumerate(found.runs)]
     lines += ["", "Knobs that differ:"] if found.knobs else ["", "No knob differs."]
     for name, values in found.knobs.items():
-        lines.append(f"  {name:<34} " + "  ".join(f"{letters[i]}: {shown(v)}" for i, v in enumerate(values)))
+        lines.append(f"  {name:<34} " + "  ".join(f"{LETTERS[i]}: {shown(v)}" for i, v in enumerate(values)))
     lines += ["", "Memory of the tightest rank, GiB:"]
-    lines += [f"  {letters[i]} {bar}" for i, bar in enumerate(_bars(found, width - 4, ascii_only))]
+    lines += [f"  {LETTERS[i]} {bar}" for i, bar in enumerate(_bars(found, width - 4, ascii_only))]
     for name, sizes in found.memory.items():
-        told = "  ".join(f"{letters[i]}: {'–' if v is None else f'{v:.2f}'}" for i, v in enumerate(sizes))
+        told = "  ".join(f"{LETTERS[i]}: {'–' if v is None else f'{v:.2f}'}" for i, v in enumerate(sizes))
         lines.append(f"  {name:<8} {told}")
-    tokens = "  ".join(f"{letters[i]}: {_number(run.kv_tokens)}" for i, run in enumerate(found.runs))
+    tokens = "  ".join(f"{LETTERS[i]}: {count(run.kv_tokens)}" for i, run in enumerate(found.runs))
     lines += [f"  KV tokens {tokens}", "", "Throughput:"]
     lines += [f"  {one.text}" for one in found.speeds] or ["  Nothing was measured in either run."]
     if economy := economy_lines(found):
@@ -209,7 +209,3 @@ def _overlap(one: BatchSpeed, other: BatchSpeed) -> bool:
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return False
     return one.low <= other.high and other.low <= one.high
-
-
-def _number(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tui.runs.listing import Notes, Row, shown
 from tui.runs.summary import SpeedRow, Summary
+from tui.wording import count
 
 _NO_NOTES = Notes()
 _HEAD = ("started", "profile", "outcome", "ready", "KV tokens", "free", "tok/s", "accept", "changed, notes")
@@ -40,7 +41,7 @@ def run_lines(summary: Summary, notes: Notes = _NO_NOTES) -> list[str]:
     if memory:
         lines.append(f"  GiB of the tightest rank: {memory}")
     if summary.kv_tokens is not None:
-        lines.append(f"  KV cache {summary.kv_tokens:,} tokens")
+        lines.append(f"  KV cache {count(summary.kv_tokens)} tokens")
     lines += [f"  {_speed(row)}" for row in summary.speeds]
     return lines + [f"  bench {result.line()}" for result in summary.benches]
 
@@ -74,7 +75,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         plain(run.profile),
         row.outcome,
         _number(summary.ready_s, "{:.0f} s"),
-        _number(summary.kv_tokens, "{:,}"),
+        count(summary.kv_tokens),
         _number(summary.free_gib, "{:.1f} GiB"),
         _speeds(summary),
         _number(summary.accept_len, "{:.2f}"),

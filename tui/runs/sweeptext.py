@@ -6,6 +6,7 @@ from tui.runs.runtext import plain
 from tui.runs.sweepplan import Case
 from tui.runs.sweepstate import DONE, Sweep, Trial, ranked
 from tui.sglang.economics import BatchSpeed, economies, kv_cost, turns_over
+from tui.wording import count
 
 _NONE = object()
 _CALLED = {
@@ -82,7 +83,7 @@ def _row(place: int, trial: Trial, workloads: list[str], best: float | None, com
     return (
         str(place) if trial.speed is not None else "",
         plain(short_title(trial.case, common)),
-        "–" if trial.kv_tokens is None else f"{trial.kv_tokens:,}",
+        count(trial.kv_tokens),
         "–" if trial.free_gib is None else f"{trial.free_gib:.1f} GiB",
         *speeds,
         "–" if accept is None else f"{accept:.2f}",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from tui.frozen import frozen
+from tui.wording import count
 
 ENOUGH_SAMPLES = 3
 CONTEXT_RATIO = 2.0  # contexts that differ by more are not comparable
@@ -110,15 +111,16 @@ def kv_cost(
     """
     if plain_tokens is None or spec_tokens is None or plain_tokens <= 0:
         return ""
+    plain, spec = count(plain_tokens), count(spec_tokens)
     if plain_fraction is not None and spec_fraction is not None and abs(plain_fraction - spec_fraction) > 0.0005:
         return (
-            f"KV tokens: {spec_tokens:,} at a fraction of {round(spec_fraction, 4):g} with, {plain_tokens:,} at "
+            f"KV tokens: {spec} at a fraction of {round(spec_fraction, 4):g} with, {plain} at "
             f"{round(plain_fraction, 4):g} without speculation; what it cost shows at equal fractions only."
         )
     lost = plain_tokens - spec_tokens
     if lost <= 0:
-        return f"Speculation cost no KV tokens: {spec_tokens:,} against {plain_tokens:,} without."
-    return f"Speculation cost {lost:,} KV tokens ({lost / plain_tokens:.0%}): {spec_tokens:,} of {plain_tokens:,} left."
+        return f"Speculation cost no KV tokens: {spec} against {plain} without."
+    return f"Speculation cost {count(lost)} KV tokens ({lost / plain_tokens:.0%}): {spec} of {plain} left."
 
 
 @frozen(kw_only=False)

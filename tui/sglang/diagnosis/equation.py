@@ -10,6 +10,7 @@ from tui.frozen import frozen
 from tui.sglang.budget import ceil3
 from tui.sglang.diagnosis.case import Case, RankMemory
 from tui.sglang.diagnosis.making import GIB
+from tui.wording import count
 
 # Of what the weights leave, this share goes to KV and the rest stays slack: graphs, activations and, up to 0.5.13,
 # the draft need more than KV does to begin with.
@@ -109,7 +110,7 @@ class Equation:
         kv, slack, tokens = self.kv_gib(fraction), self.slack_gib(fraction), self.tokens(fraction)
         if kv is None or slack is None:
             return ""
-        many = f" (about {tokens:,} tokens)".replace(",", " ") if tokens else ""
+        many = f" (about {count(tokens)} tokens)" if tokens else ""
         return f"{max(0.0, kv):.2f} GiB for KV{many} and {slack:.2f} GiB of slack"
 
 

@@ -3,7 +3,8 @@
 from tui.facts import Fix
 from tui.sglang.diagnosis.case import Case
 from tui.sglang.diagnosis.equation import Equation
-from tui.sglang.diagnosis.making import count, whole
+from tui.sglang.diagnosis.making import whole
+from tui.wording import count
 
 FRACTION = "mem-fraction-static"
 _CHUNK = "chunked-prefill-size"

@@ -7,8 +7,9 @@ from tui.facts import Fix, Verdict
 from tui.patterns import lazy
 from tui.sglang.catalogue import builtin_catalogue
 from tui.sglang.diagnosis.case import Case, Incident, When
-from tui.sglang.diagnosis.making import LIKELY, Recogniser, count, verdict
+from tui.sglang.diagnosis.making import LIKELY, Recogniser, verdict
 from tui.sglang.flags.renames import RENAMES, Rename
+from tui.wording import count
 
 _UNKNOWN = lazy(r"unrecognized arguments: (.+)")
 _AMBIGUOUS = lazy(r"ambiguous option: --([\w-]+)(?:=\S*)? could match (.+)")

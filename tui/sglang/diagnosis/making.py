@@ -46,8 +46,3 @@ def whole(value: object) -> int | None:
 def gib(value: float) -> str:
     """A size for a sentence."""
     return f"{value:.2f} GiB" if abs(value) >= 1 else f"{value * 1024:.0f} MiB"
-
-
-def count(value: float) -> str:
-    """A number of tokens for a sentence, thousands apart."""
-    return f"{value:,.0f}".replace(",", " ")

@@ -6,7 +6,8 @@ from tui.facts import Evidence, Fix, Verdict
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.equation import Equation, equation
 from tui.sglang.diagnosis.fixes import raise_fraction
-from tui.sglang.diagnosis.making import GIB, LIKELY, Recogniser, count, gib, verdict, whole
+from tui.sglang.diagnosis.making import GIB, LIKELY, Recogniser, gib, verdict, whole
+from tui.wording import count
 
 _REFUSED = ("budget-refused", "not-enough-memory", "profiled-negative")
 _UNDECIDED_GIB = 0.1  # P in the log is another moment's than SGLang's own

@@ -4,7 +4,8 @@ from tui.facts import Fix, Verdict
 from tui.sglang.diagnosis.case import Case, Incident
 from tui.sglang.diagnosis.equation import equation
 from tui.sglang.diagnosis.fixes import raise_fraction
-from tui.sglang.diagnosis.making import Recogniser, count, verdict, whole
+from tui.sglang.diagnosis.making import Recogniser, verdict, whole
+from tui.wording import count
 
 _RUNTIME = ("kv-oom-prefill", "kv-oom-decode", "kv-oom", "req-slots-exhausted")
 _START = ("pool-too-small", "no-request-slots")
