@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from tui.commands.arguments import add_place_arguments as add_place_arguments
 from tui.errors import SpecdeckError
 from tui.feed.place import Place, RealPlace, RehearsalPlace, rehearsal_place
 from tui.rehearsal.machine import Settings, check, parse_machine

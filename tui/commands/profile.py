@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui.commands.common import add_place_arguments, place_from
+from tui.commands.arguments import add_place_arguments
+from tui.commands.common import place_from
 
 if TYPE_CHECKING:
     from tui.server.profiles import Profile

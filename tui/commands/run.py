@@ -2,7 +2,8 @@
 
 import argparse
 
-from tui.commands.common import add_place_arguments, place_from, snapshot_json
+from tui.commands.arguments import add_place_arguments
+from tui.commands.common import place_from, snapshot_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,7 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from tui.commands.arguments import add_screen_arguments
-from tui.commands.common import add_place_arguments
+from tui.commands.arguments import add_place_arguments, add_screen_arguments
 from tui.errors import SpecdeckError
 
 if TYPE_CHECKING:

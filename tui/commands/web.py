@@ -4,8 +4,7 @@ import argparse
 import shlex
 import sys
 
-from tui.commands.arguments import add_screen_arguments
-from tui.commands.common import add_place_arguments
+from tui.commands.arguments import add_place_arguments, add_screen_arguments
 from tui.errors import SpecdeckError
 
 PORT = 8017
