@@ -1,14 +1,11 @@
 """The one screen: status, bars, plot beside knobs, log, keys."""
 
-import importlib
-import importlib.util
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.screen import Screen
-from textual.widget import Widget
 
 from tui.app.frame import NarrowCompositor
 from tui.app.screens.explaining import Explaining
@@ -18,6 +15,7 @@ from tui.app.widgets.footer import Caption, Footer
 from tui.app.widgets.gpu_bars import GpuBars
 from tui.app.widgets.knobs import Knobs
 from tui.app.widgets.legend import GpuTitle, Legend
+from tui.app.widgets.log_pane import LogPane
 from tui.app.widgets.notices import Notices
 from tui.app.widgets.plot import Plot
 from tui.app.widgets.status_line import StatusLine
@@ -25,7 +23,6 @@ from tui.app.widgets.verdict_card import VerdictCard, as_text
 from tui.port import Feed
 from tui.snapshot import Snapshot, State
 
-LOG_PANE = "tui.app.widgets.log_pane"
 SHORT = 30  # rows from which there is room for titles
 
 __all__ = ["CONTROL", "Dashboard"]
@@ -87,7 +84,6 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
         self._compositor = NarrowCompositor()
         self._feed = feed
         self._snapshot = feed.snapshot
-        self._log: object = None
 
     def compose(self) -> ComposeResult:
         yield StatusLine()
@@ -100,21 +96,12 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
             yield Knobs()
         with Container(id="log"):
             yield VerdictCard()
-            yield self._make_log_pane()
+            yield LogPane(id="log-pane")
         yield Caption()
         yield Footer()
 
-    def _make_log_pane(self) -> Widget:
-        if importlib.util.find_spec(LOG_PANE) is None:
-            from tui.app.widgets.rows import Rows
-
-            return Rows(lambda width: [[(" Log", "title")]], id="log-pane")
-        pane: Widget = importlib.import_module(LOG_PANE).LogPane(id="log-pane")
-        return pane
-
     def on_mount(self) -> None:
-        pane = self.query_one("#log-pane")
-        (pane if pane.can_focus else self.query_one(GpuBars)).focus()
+        self.query_one(LogPane).focus()
         self.call_after_refresh(self.draw)
         self.run_worker(self.look_for_servers, group="servers")
         self.set_interval(LOOK_AGAIN_S, lambda: self.run_worker(self.look_for_servers, group="servers"))
@@ -159,12 +146,9 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
         return max(3, min(14, room - 1 if room < 10 else room - 4))
 
     def _follow_log(self) -> None:
-        pane = self.query_one("#log-pane")
-        if self._feed.log is not self._log and hasattr(pane, "show_log"):
-            self._log = self._feed.log
-            pane.show_log(self._log)
-        if hasattr(pane, "refresh_log"):
-            pane.refresh_log(self._snapshot)
+        pane = self.query_one(LogPane)
+        pane.show_log(self._feed.log)
+        pane.refresh_log(self._snapshot)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
@@ -232,16 +216,14 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
         self.app.push_screen(Reader("Verdict", plain_lines(as_text(verdict))))
 
     def action_evidence(self) -> None:
-        verdict, pane = self._snapshot.verdict, self.query_one("#log-pane")
+        verdict, pane = self._snapshot.verdict, self.query_one(LogPane)
         if verdict is None or not verdict.evidence:
             self.say("There is no verdict with a line in the log.")
-        elif hasattr(pane, "goto_line") and pane.goto_line(verdict.evidence[-1].line):
+        elif pane.goto_line(verdict.evidence[-1].line):
             pane.focus()
 
     async def action_log(self, name: str) -> None:
-        pane = self.query_one("#log-pane")
-        if hasattr(pane, f"action_{name}"):
-            await pane.run_action(name)
+        await self.query_one(LogPane).run_action(name)
 
     def action_span(self) -> None:
         self.say(f"The plot shows {self.query_one(Plot).next_span()}.", seconds=2.0)

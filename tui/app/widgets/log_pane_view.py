@@ -51,6 +51,8 @@ class LogPaneView(Canvas, can_focus=True):
 
     def show_log(self, log: LogView | None) -> None:
         """Follow this log from now on."""
+        if log is self._log:
+            return
         self._log = log
         self._adopt(log.index if log is not None else None)
         self.redraw()
