@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import fcntl
-import http.server
-import json
 import os
 import pty
 import re
@@ -16,7 +14,6 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -25,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scripted import Handler, Scripted, at_work
 
 from tui.feed.live import LiveFeed
 from tui.snapshot import Snapshot
@@ -32,7 +30,6 @@ from tui.snapshot import Snapshot
 ROOT = Path(__file__).parents[2]
 STUB = ROOT / "tests" / "support" / "nvml_stub.c"
 LIMIT_S = 30.0
-Reply = Callable[["Handler"], None]
 
 
 # ---- a running feed
@@ -66,42 +63,6 @@ async def running(feed: LiveFeed) -> AsyncIterator[Callable[[Callable[[Snapshot]
 # ---- a server that does as it is told
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    server: "Scripted"
-
-    def do_GET(self) -> None:
-        self.server.reply(self)
-
-    def answer(self, status: int, body: Any = b"") -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        return
-
-
-class Scripted(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.reply: Reply = healthy
-        self.over = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        return
-
-
 INFO: dict[str, Any] = {"model_path": "m", "tp_size": 1, "internal_states": [], "version": "0.5.23"}
 LOADS: dict[str, Any] = {"loads": [{"dp_rank": 0, "num_running_reqs": 3, "gen_throughput": 80.0}]}
 
@@ -115,13 +76,8 @@ def healthy(handler: Handler) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Scripted]:
-    with Scripted() as scripted:
-        thread = threading.Thread(target=scripted.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with at_work(Scripted(reply=healthy)) as scripted:
         yield scripted
-        scripted.over.set()
-        scripted.shutdown()
-        thread.join()
 
 
 # ---- the whole program on a pty
