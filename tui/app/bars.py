@@ -95,10 +95,21 @@ def used_fraction(bar: GpuBar) -> float | None:
     return min(1.0, max(0.0, 1 - free / bar.total_gib))
 
 
+def segment_gib(bar: GpuBar, name: str) -> float | None:
+    """GiB of a segment, or None when not known."""
+    amount = bar.segments.get(name)
+    return amount.gib if amount else None
+
+
 def free_gib(bar: GpuBar) -> float | None:
     """Free GiB, or None when not known."""
-    amount = bar.segments.get("free")
-    return amount.gib if amount else None
+    return segment_gib(bar, "free")
+
+
+def kv_fraction(bar: GpuBar) -> float | None:
+    """The share of the KV cache that holds tokens, or None when not known."""
+    kv = segment_gib(bar, "kv")
+    return bar.kv_used_gib / kv if bar.kv_used_gib is not None and kv else None
 
 
 def tightest(bars: Sequence[GpuBar]) -> GpuBar | None:
@@ -107,5 +118,4 @@ def tightest(bars: Sequence[GpuBar]) -> GpuBar | None:
 
 
 def _size(bar: GpuBar, name: str) -> float:
-    amount = bar.segments.get(name)
-    return max(0.0, amount.gib) if amount and amount.gib is not None else 0.0
+    return max(0.0, segment_gib(bar, name) or 0.0)

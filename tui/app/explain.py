@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tui.app.bars import NOTHING_GIB, free_gib, kv_fraction, segment_gib
 from tui.app.text import DASH, count, escape, fit, gib, pad, percent, value, width_of, wrap
 from tui.app.widgets.canvas import Line
 from tui.sglang import budget
@@ -156,7 +157,7 @@ def _formula(name: str, bar: GpuBar, rank: RankMemory | None, snapshot: Snapshot
             return f"target {rank.graphs_base:.2f}{draft}, for batches of up to {_largest_graph(snapshot)} requests"
         case "kv" if rank is not None and rank.kv_base is not None:
             return _kv_formula(bar, rank, snapshot)
-        case "other" | "free" if bar.total_gib is not None and _gib(bar, "free") is not None:
+        case "other" | "free" if bar.total_gib is not None and free_gib(bar) is not None:
             return _rest_formula(name, bar)
     return ""
 
@@ -178,15 +179,15 @@ def _kv_formula(bar: GpuBar, rank: RankMemory, snapshot: Snapshot) -> str:
     if rank.kv_base and snapshot.kv_tokens:
         cell = rank.kv_base * 2**20 / snapshot.kv_tokens
         words += f". It holds {count(snapshot.kv_tokens)} tokens of {cell:.1f} KiB"
-    if bar.kv_used_gib is not None and (whole := _gib(bar, "kv")):
-        words += f"; {percent(bar.kv_used_gib / whole)} of it, {bar.kv_used_gib:.2f} GiB, hold tokens now"
+    if (used := kv_fraction(bar)) is not None:
+        words += f"; {percent(used)} of it, {bar.kv_used_gib:.2f} GiB, hold tokens now"
     return words + "."
 
 
 def _rest_formula(name: str, bar: GpuBar) -> str:
-    others = [part for part in SEGMENTS if part != name and (_gib(bar, part) or 0.0) >= 0.005]
-    terms = "".join(f" - {_gib(bar, part):.2f} {part}" for part in others)
-    return f"{bar.total_gib:.2f} total{terms} = {_gib(bar, name):.2f} GiB"
+    others = [part for part in SEGMENTS if part != name and (segment_gib(bar, part) or 0.0) >= NOTHING_GIB]
+    terms = "".join(f" - {segment_gib(bar, part):.2f} {part}" for part in others)
+    return f"{bar.total_gib:.2f} total{terms} = {segment_gib(bar, name):.2f} GiB"
 
 
 def _budget_rows(bar: GpuBar, snapshot: Snapshot, how: str) -> tuple[tuple[str, str], ...]:
@@ -201,11 +202,6 @@ def _budget_rows(bar: GpuBar, snapshot: Snapshot, how: str) -> tuple[tuple[str, 
         rows.append(("f is", f"SGLang's own choice, in MiB: {how}"))
     rows.append(("moves with", "mem-fraction-static"))
     return tuple(rows)
-
-
-def _gib(bar: GpuBar, name: str) -> float | None:
-    amount = bar.segments.get(name)
-    return amount.gib if amount else None
 
 
 def entry_lines(entries: Sequence[Explained], width: int, unit: str = "GiB") -> list[Line]:

@@ -1,8 +1,6 @@
 """Runs side by side: what was changed, where the memory went, whether it is faster, whether speculation pays."""
 
-from typing import Any
-
-from tui.app.bars import KINDS, bar_cells, free_gib, scale_of
+from tui.app.bars import KINDS, bar_cells, free_gib, scale_of, segment_gib
 from tui.app.glyphs import UNICODE, Glyphs
 from tui.app.screens.reader import Reader
 from tui.app.text import count, escape, fit, gib, pad, width_of, wrap
@@ -72,7 +70,8 @@ def _memory(found: RunComparison, width: int, glyphs: Glyphs) -> list[Line]:
     lines.append([*head, (pad("KV tokens", cells + 2, right=True), "quiet")])
     for i, bar in enumerate(found.bars):
         row = [(f"  {LETTERS[i]} ", "key")]
-        row += [(pad(gib(_size(bar, kind)), cells, right=True), _worth(found, i, kind)) for _, kind in SIZES]
+        for size, first in zip(_sizes(bar), _sizes(found.bars[0]), strict=True):  # what differs from the first stands out
+            row.append((pad(size, cells, right=True), "changed" if size != first else "plain"))
         lines.append([*row, (pad(count(found.kv_tokens[i]), cells + 2, right=True), "plain")])
     return lines
 
@@ -83,14 +82,8 @@ def _strip(bar: GpuBar, scale: float, room: int, glyphs: Glyphs) -> Line:
     return [*line, (" " * (room - sum(cells for _, cells in drawn)), "plain")]
 
 
-def _worth(found: RunComparison, index: int, kind: str) -> str:
-    """Sizes that differ from the first run's stand out."""
-    return "changed" if index and gib(_size(found.bars[index], kind)) != gib(_size(found.bars[0], kind)) else "plain"
-
-
-def _size(bar: GpuBar, kind: str) -> float | None:
-    amount: Any = bar.segments.get(kind)
-    return amount.gib if amount else None
+def _sizes(bar: GpuBar) -> list[str]:
+    return [gib(segment_gib(bar, kind)) for _, kind in SIZES]
 
 
 def _sentences(title: str, sentences: tuple[str, ...], width: int) -> list[Line]:

@@ -1,6 +1,6 @@
 """What the glyphs of the bars mean, with the numbers of the tightest GPU."""
 
-from tui.app.bars import free_gib, tightest
+from tui.app.bars import free_gib, kv_fraction, segment_gib, tightest
 from tui.app.glyphs import Glyphs
 from tui.app.text import DASH, escape, fit, gib, percent
 from tui.app.widgets.canvas import Canvas, Line, length, spread
@@ -53,7 +53,7 @@ def _form(bar: GpuBar | None, glyphs: Glyphs, names: int, digits: int, gap: str,
     line: Line = [(" ", "plain")]
     for entry in ENTRIES:
         kind = entry[0]
-        if kind == "foreign" and names == 2 and bar is not None and not _size(bar, "foreign"):
+        if kind == "foreign" and names == 2 and bar is not None and not segment_gib(bar, "foreign"):
             continue
         if length(line) > 1:
             line.append((gap, "plain"))
@@ -62,23 +62,13 @@ def _form(bar: GpuBar | None, glyphs: Glyphs, names: int, digits: int, gap: str,
         if kind == "kv-used" and names == 1:
             line.append((glyphs.segments["kv"], "kv"))
         line += [(f" {entry[names]} " if names == 1 else f"{entry[names]} ", "quiet")]
-        line.append((gib(_size(bar, segment), digits) if bar else DASH, "plain"))
-        if kind == "kv-used" and used and bar is not None and _used(bar) is not None:
-            line.append((f" ({percent(_used(bar))} full)" if names == 1 else f" ({percent(_used(bar))})", "quiet"))
+        line.append((gib(segment_gib(bar, segment), digits) if bar else DASH, "plain"))
+        if kind == "kv-used" and used and bar is not None and (full := kv_fraction(bar)) is not None:
+            line.append((f" ({percent(full)} full)" if names == 1 else f" ({percent(full)})", "quiet"))
     line.append((" GiB", "quiet"))
     if budget and bar is not None and bar.budget_gib is not None:
         line += [(gap, "plain"), (glyphs.tick, "tick"), (f" budget {gib(bar.budget_gib, digits)}", "quiet")]
     return line
-
-
-def _size(bar: GpuBar | None, name: str) -> float | None:
-    amount = bar.segments.get(name) if bar else None
-    return amount.gib if amount else None
-
-
-def _used(bar: GpuBar) -> float | None:
-    kv = _size(bar, "kv")
-    return bar.kv_used_gib / kv if bar.kv_used_gib is not None and kv else None
 
 
 class GpuTitle(Canvas):
