@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from tui.errors import SpecdeckError
 from tui.facts import Fact
+from tui.feed import steps
 from tui.feed.asking import save_as, seen_servers
 from tui.feed.coach import Coach
 from tui.feed.memory import memory_back
@@ -29,7 +30,6 @@ from tui.server.commandline import merge_knobs
 from tui.server.lock import ControlLock, Owner, owner_of
 from tui.server.preflight import Finding
 from tui.server.profiles import Profile, available, find, set_knobs
-from tui.server.stopping import Step
 from tui.snapshot import Caution, Snapshot
 
 QUIET_S = 1.0  # between two snapshots when nothing urgent happens
@@ -253,15 +253,15 @@ class LiveFeed:
         if run is None or refusal is not None:
             yield Told(refusal or "", "done", ok=False)
             return
-        async for step in self._steps(stopping.stop(run, grace_s, "stop asked for", memory_back(self.place, run))):
-            yield _told(step)
+        async for step in steps.each(stopping.stop(run, grace_s, "stop asked for", memory_back(self.place, run))):
+            yield steps.told(step)
 
     async def kill(self) -> str | None:
         run = self.run_now
         refusal = self._refusal(run, "kill")
         if run is None or refusal is not None:
             return refusal
-        async for step in self._steps(stopping.kill(run)):
+        async for step in steps.each(stopping.kill(run)):
             if step.kind == "done" and not step.ok:
                 return step.text
         return None
@@ -273,7 +273,7 @@ class LiveFeed:
             yield Told(refusal or "", "done", ok=False)
             return
         profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
-        steps = control.restart(
+        restarting = control.restart(
             run,
             profile,
             self._store,
@@ -282,12 +282,12 @@ class LiveFeed:
             rehearsal=self.place.rehearsal,
         )
         try:
-            async for step in self._steps(steps):
+            async for step in steps.each(restarting):
                 if step.kind == "done" and step.ok and step.run is not None:
                     self._taken_over(step.run)
-                yield _told(step)
+                yield steps.told(step)
         finally:
-            await asyncio.to_thread(_close, steps)
+            await asyncio.to_thread(steps.close, restarting)
 
     async def back_to(self) -> str | None:
         run = await asyncio.to_thread(control.last_ready, self._store, self.run_now)
@@ -344,7 +344,7 @@ class LiveFeed:
         return self._owner
 
     def _look_at_owner(self, run: Run) -> None:
-        """One system call or two; from the pump's thread."""
+        """One system call or two; from a worker thread."""
         found = owner_of(run) if self._lock is None else None
         self._owner = "" if found is None else str(found)
 
@@ -352,18 +352,6 @@ class LiveFeed:
         if run is None:
             return f"There is nothing to {verb}: this server was not launched from here."
         return self._take_control(run)
-
-    async def _steps(self, steps: Iterator[Step]) -> AsyncIterator[Step]:
-        """Each blocking step in a worker thread; its failures are the last step."""
-        while True:
-            try:
-                step = await asyncio.to_thread(next, steps, None)
-            except SpecdeckError as error:
-                yield Step("done", str(error), ok=False)
-                return
-            if step is None:
-                return
-            yield step
 
     def _take_control(self, run: Run) -> str | None:
         if self.read_only:
@@ -393,14 +381,3 @@ class LiveFeed:
             return control.profile_of(run)
         except SpecdeckError:
             return None
-
-
-def _told(step: Step) -> Told:
-    return Told(step.text, step.kind, step.left_s, step.ok)
-
-
-def _close(steps: Iterator[Step]) -> None:
-    """Nothing after the present step is done; one that still runs in its thread ends by itself."""
-    if isinstance(steps, Generator):
-        with suppress(ValueError):
-            steps.close()
