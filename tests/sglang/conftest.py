@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tui.facts import Fact
+from tui.facts import Fact, Verdict
+from tui.sglang.diagnosis import Doctor
 from tui.sglang.grammar import LogGrammar
 from tui.sglang.ledger import Ledger, RankLedger
+from tui.sglang.verdicts import KINDS
 
 SEEN_AT = 1_800_000_000.0
 
@@ -234,3 +236,17 @@ def _decode_line() -> Callable[..., str]:
 @pytest.fixture(name="traceback_text")
 def _traceback_text() -> str:
     return TRACEBACK
+
+
+@pytest.fixture
+def diagnose(read) -> Callable[[str | Iterable[str]], Verdict | None]:
+    """diagnose(text or lines): the verdict on a whole log."""
+
+    def run(text: str | Iterable[str]) -> Verdict | None:
+        doctor = Doctor()
+        doctor.extend(read(text))
+        verdict = doctor.conclude()
+        assert verdict is None or (verdict.kind in KINDS and verdict.kind != "none")
+        return verdict
+
+    return run
