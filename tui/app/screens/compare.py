@@ -70,7 +70,7 @@ def _memory(found: RunComparison, width: int, glyphs: Glyphs) -> list[Line]:
     lines.append([*head, (pad("KV tokens", cells + 2, right=True), "quiet")])
     for i, bar in enumerate(found.bars):
         row = [(f"  {LETTERS[i]} ", "key")]
-        for size, first in zip(_sizes(bar), _sizes(found.bars[0]), strict=True):  # what differs from the first stands out
+        for size, first in zip(_sizes(bar), _sizes(found.bars[0]), strict=True):  # what differs stands out
             row.append((pad(size, cells, right=True), "changed" if size != first else "plain"))
         lines.append([*row, (pad(count(found.kv_tokens[i]), cells + 2, right=True), "plain")])
     return lines
