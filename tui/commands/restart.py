@@ -32,9 +32,7 @@ def run(options: argparse.Namespace) -> int:
     changes = assignments(options.set)
     words = ", ".join(f"{name} {value}" for name, value in changes.items()) or "unchanged"
     profile = place.prepare(control.profile_of(found))
-    own = frozenset(process.pid for process in (*found.tree, found.server) if process is not None)
-    own_port = found.exited is None and changes.get("port", found.port) == found.port
-    checked = Planner(place).preflight(profile, changes, store.root, own_pids=own, own_port=own_port)
+    checked = Planner(place).preflight(profile, changes, store.root, replaced=found)
     fatal = [f"{finding.text} To mend it: {finding.fix}." for finding in checked if finding.severity == "error"]
     if fatal:
         print("Nothing is stopped, for the launch would fail:", *fatal, sep="\n", file=sys.stderr)

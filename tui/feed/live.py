@@ -202,12 +202,8 @@ class LiveFeed:
         run = self.run_now
         if run is None:
             return ()
-        own = frozenset(process.pid for process in (*run.tree, run.server) if process is not None)
-        own_port = run.exited is None and knobs.get("port", run.port) == run.port
         return await asyncio.to_thread(
-            lambda: self._planner.preflight(
-                control.profile_of(run), knobs, self._store.root, own_pids=own, own_port=own_port
-            )
+            lambda: self._planner.preflight(control.profile_of(run), knobs, self._store.root, replaced=run)
         )
 
     async def command(self, knobs: Mapping[str, Any]) -> str:

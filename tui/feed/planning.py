@@ -17,6 +17,7 @@ from tui.forecast.result import Forecast
 from tui.frozen import frozen
 from tui.models.errors import CheckpointError
 from tui.port import FlagInfo
+from tui.runs.store import Run
 from tui.server.commandline import command_line, local_path, merge_knobs
 from tui.server.exporter import export_shell
 from tui.server.ports import holder
@@ -124,18 +125,19 @@ class Planner:
         changes: Mapping[str, Any],
         log_folder: Path,
         *,
-        own_pids: frozenset[int] = frozenset(),
-        own_port: bool = False,
+        replaced: Run | None = None,
     ) -> tuple[Finding, ...]:
-        """What stands against launching `profile` with `changes`. `own_*`: what the server that is replaced holds.
+        """What stands against launching `profile` with `changes`. `replaced`: a restart frees what that run holds.
 
         A rehearsal has no files of the model and no interpreter, so nothing is said of them there.
         """
+        own_port = _keeps_port(replaced, changes)
         if self._place.rehearsal:
             return self._rehearsed(profile, changes, own_port)
         sample = self._place.sample(time.time(), (), host=False)
         gpus = sample.gpus if sample.gpus or sample.error is None else None
-        return preflight(profile, changes, gpus=gpus, own_pids=own_pids, log_folder=log_folder, own_port=own_port)
+        own = _pids(replaced)
+        return preflight(profile, changes, gpus=gpus, own_pids=own, log_folder=log_folder, own_port=own_port)
 
     def _rehearsed(self, profile: Profile, changes: Mapping[str, Any], own_port: bool) -> tuple[Finding, ...]:
         knobs = merge_knobs(profile.knobs, changes)
@@ -235,6 +237,15 @@ def _same_model(profile: Profile, snapshot: Snapshot) -> bool:
         snapshot.args.get("model_path"),
         *(knob.value for knob in snapshot.knobs if knob.name in ("model-path", "model")),
     )
+
+
+def _pids(run: Run | None) -> frozenset[int]:
+    return frozenset(process.pid for process in (*run.tree, run.server) if process is not None) if run else frozenset()
+
+
+def _keeps_port(run: Run | None, changes: Mapping[str, Any]) -> bool:
+    """Whether a restart with `changes` takes the port that the run still holds."""
+    return run is not None and run.exited is None and changes.get("port", run.port) == run.port
 
 
 def _touched(changes: Mapping[str, Any], names: tuple[str, ...]) -> bool:
