@@ -74,8 +74,11 @@ def pad(text: str, width: int, right: bool = False) -> str:
     return space + text if right else text + space
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Words of `text` on lines of at most `width` cells; a word that is too long is broken."""
+def wrap(text: str, width: int, most: int | None = None) -> list[str]:
+    """Words of `text` on lines of at most `width` cells; a word that is too long is broken.
+
+    On at most `most` lines, where that is given: the last of them holds what is left, cut.
+    """
     if width <= 0:
         return []
     lines: list[str] = []
@@ -95,7 +98,10 @@ def wrap(text: str, width: int) -> list[str]:
         else:
             lines.append(line)
             line = word
-    return [*lines, line] if line else lines
+    lines += [line] if line else []
+    if most is None or len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], fit(" ".join(lines[most - 1 :]), width)] if most > 0 else []
 
 
 def gib(value: float | None, digits: int = 2) -> str:

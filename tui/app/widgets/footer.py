@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.timer import Timer
 
-from tui.app.text import escape, fit, wrap
+from tui.app.text import escape, wrap
 from tui.app.widgets.canvas import Canvas, Line, length
 
 SEVERITY = {"information": "strong", "warning": "warn", "error": "bad"}
@@ -63,7 +63,8 @@ class Footer(Canvas):
     def lines(self, width: int, height: int) -> list[Line]:
         if self._message:
             text, style = self._message
-            return [[(" ", "plain"), (row, style)] for row in _rows(text, width - 2, max(2, self.app.size.height // 3))]
+            rows = wrap(text, width - 2, max(2, self.app.size.height // 3)) or [""]
+            return [[(" ", "plain"), (row, style)] for row in rows]
         line: Line = [(" ", "plain")]
         for key, words, _ in self._keys:
             entry: Line = [(key, "key"), (f" {words}", "quiet"), ("  ", "plain")]
@@ -117,11 +118,5 @@ class Caption(Canvas):
             self.styles.height = rows
 
     def lines(self, width: int, height: int) -> list[Line]:
-        rows = _rows(escape(self._text), width - 4, max(CAPTION_ROWS, self.app.size.height // 4))
+        rows = wrap(escape(self._text), width - 4, max(CAPTION_ROWS, self.app.size.height // 4)) or [""]
         return [[(f" {self.glyphs.edge} ", "changed"), (row, "title")] for row in rows]
-
-
-def _rows(text: str, width: int, most: int) -> list[str]:
-    """Words on at most `most` rows; only what is longer still is cut."""
-    rows = wrap(text, width) or [""]
-    return rows if len(rows) <= most else [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), width)]

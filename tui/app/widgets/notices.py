@@ -57,7 +57,5 @@ def notices(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _marked(mark: str, style: str, words: str, width: int, most: int) -> list[Line]:
     """Words on rows, the first of them behind a mark."""
-    rows = wrap(words, width - 4)
-    if len(rows) > most:
-        rows = [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), width - 4)]
+    rows = wrap(words, width - 4, most)
     return [[(f" {mark} " if i == 0 else "   ", style), (row, style)] for i, row in enumerate(rows)]

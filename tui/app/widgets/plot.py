@@ -113,10 +113,7 @@ def economy_lines(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     most = 2 if height >= 10 else 1 if height >= 6 else 0
     if not snapshot.economy or not most:
         return []
-    rows = wrap(escape(snapshot.economy), width - 3)
-    if len(rows) > most:
-        rows = [*rows[: most - 1], fit(" ".join(rows[most - 1 :]), width - 3)]
-    return [[(" ", "plain"), (row, "accept")] for row in rows]
+    return [[(" ", "plain"), (row, "accept")] for row in wrap(escape(snapshot.economy), width - 3, most)]
 
 
 def title(snapshot: Snapshot, span: str, width: int, series: Series = SERIES[0]) -> Line:

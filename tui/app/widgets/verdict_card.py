@@ -63,11 +63,8 @@ def card(verdict: Verdict, width: int, most_rows: int, glyphs: Glyphs, read_only
     fixes = [line for fix in verdict.fixes for line in _fix(fix, inner, glyphs)]
     rows = max(1, most_rows) - 1
     fixes = fixes[: max(1, rows)] if rows else []
-    why = wrap(escape(verdict.why), inner)
     room = rows - len(fixes)
-    if len(why) > room and room > 0:
-        why = [*why[: room - 1], fit(" ".join(why[room - 1 :]), inner)]
-    why = why[: max(0, room)]
+    why = wrap(escape(verdict.why), inner, room)
     room -= len(why)
     evidence = [f"log line {item.line}: {escape(item.text)}" for item in verdict.evidence][: max(0, room)]
     edge = (f"{glyphs.edge} ", "bad")
