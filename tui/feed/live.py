@@ -188,10 +188,7 @@ class LiveFeed:
         return self._planner.flags(self._profile(), self.snapshot.sglang_version)
 
     async def forecast(self, knobs: Mapping[str, Any]) -> PlannedForecast | None:
-        profile = self._profile()
-        if profile is None:
-            return None
-        return await asyncio.to_thread(self._plan, profile, knobs)
+        return await asyncio.to_thread(self._plan_restart, knobs)
 
     async def forecast_launch(self, profile: str, knobs: Mapping[str, Any]) -> PlannedForecast | None:
         return await asyncio.to_thread(lambda: self._plan(find(profile), knobs))
@@ -207,7 +204,7 @@ class LiveFeed:
         )
 
     async def command(self, knobs: Mapping[str, Any]) -> str:
-        profile = self._profile()
+        profile = await asyncio.to_thread(self._profile)
         if profile is None:
             raise SpecdeckError("There is no launch to write down: this server was not launched from here.")
         return self._planner.command(profile, knobs)
@@ -215,10 +212,14 @@ class LiveFeed:
     async def save_profile(self, name: str, knobs: Mapping[str, Any]) -> str:
         if self.read_only:
             raise SpecdeckError("This dashboard is read-only.")
-        profile = self._profile()
+        profile = await asyncio.to_thread(self._profile)
         if profile is None:
             raise SpecdeckError("There is no profile to save: this server was not launched from here.")
         return str(await asyncio.to_thread(save_as, profile, name, knobs))
+
+    def _plan_restart(self, knobs: Mapping[str, Any]) -> PlannedForecast | None:
+        profile = self._profile()
+        return None if profile is None else self._plan(profile, knobs)
 
     def _plan(self, profile: Profile, knobs: Mapping[str, Any]) -> PlannedForecast | None:
         version = self.snapshot.sglang_version or profile.sglang_version
