@@ -10,7 +10,7 @@ from typing import Any
 from tui.facts import DecodeBatch
 from tui.feed.coach import BASE, EAGLE3, Coach
 from tui.feed.live import LiveFeed
-from tui.feed.logtask import LogTask
+from tui.feed.logreading import LogReading
 from tui.feed.place import RehearsalPlace
 from tui.runs.store import RunStore
 from tui.snapshot import Snapshot, State
@@ -173,7 +173,7 @@ class DemoFeed(LiveFeed):
         run = self.run_now
         if run is None:
             return []
-        log = LogTask(run.log)
+        log = LogReading(run.log)
         try:
             return [fact for fact in log.read_all() if isinstance(fact, DecodeBatch) and fact.gen_tok_s is not None]
         finally:
