@@ -155,7 +155,6 @@ def _machine(sweep: "Sweep", store: "RunStore", options: argparse.Namespace, voi
     from tui.commands.sweepmachine import PlaceMachine
     from tui.feed.place import RehearsalPlace
 
-    options.rehearsal = bool(sweep.asked["rehearsal"])
     place = place_from(options, store)
     if isinstance(place, RehearsalPlace):  # its own traffic would be measured too
         place.settings = replace(place.settings, concurrency=0)
