@@ -78,6 +78,11 @@ class Canvas(Widget):
         for first, last in stretches(changed):
             self.refresh(Region(0, first, size.width, last + 1 - first))
 
+    def take_rows(self, rows: int) -> None:
+        """Be so high: the screen is laid out again only where that changes something."""
+        if self.styles.height is None or self.styles.height.value != rows:
+            self.styles.height = rows
+
     def on_resize(self) -> None:
         self._lines = []
         self.redraw()

@@ -56,9 +56,7 @@ class Footer(Canvas):
         super().on_resize()
 
     def _fit_height(self) -> None:
-        rows = len(self.lines(self.size.width or self.app.size.width, 0))
-        if self.styles.height is None or self.styles.height.value != rows:
-            self.styles.height = rows
+        self.take_rows(len(self.lines(self.size.width or self.app.size.width, 0)))
 
     def lines(self, width: int, height: int) -> list[Line]:
         if self._message:
@@ -113,9 +111,7 @@ class Caption(Canvas):
         super().on_resize()
 
     def _fit_height(self) -> None:
-        rows = max(CAPTION_ROWS, len(self.lines(self.size.width or self.app.size.width, 0)))
-        if self.styles.height is None or self.styles.height.value != rows:
-            self.styles.height = rows
+        self.take_rows(max(CAPTION_ROWS, len(self.lines(self.size.width or self.app.size.width, 0))))
 
     def lines(self, width: int, height: int) -> list[Line]:
         rows = wrap(escape(self._text), width - 4, max(CAPTION_ROWS, self.app.size.height // 4)) or [""]

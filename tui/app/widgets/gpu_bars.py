@@ -142,9 +142,7 @@ class GpuBars(Canvas, can_focus=True):
         ghosts = sum(1 for bar in self._bars if bar.index in self._ghosts) if self._rows_per_bar() == 2 else 0
         if self._ghosts and self._rows_per_bar() == 1:
             ghosts = 1
-        rows = bars + ghosts + (1 if len(self._bars) > self._room() else 0)
-        if self.styles.height is None or self.styles.height.value != rows:
-            self.styles.height = rows
+        self.take_rows(bars + ghosts + (1 if len(self._bars) > self._room() else 0))
 
 
 class Layout:

@@ -29,9 +29,8 @@ class Notices(Canvas):
 
     def _fit_height(self) -> None:
         rows = len(self.lines(self.size.width or self.app.size.width, 0))
-        if self.styles.height is None or self.styles.height.value != rows:
-            self.styles.height = rows
-            self.display = rows > 0
+        self.take_rows(rows)
+        self.display = rows > 0
 
     def lines(self, width: int, height: int) -> list[Line]:
         lines: list[Line] = []

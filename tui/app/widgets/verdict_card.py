@@ -22,8 +22,7 @@ class VerdictCard(Canvas):
         shown = verdict is not None and verdict != self._hidden
         if verdict is not None and shown:
             rows = len(card(verdict, self.size.width or self.app.size.width, most_rows, self.glyphs, self._read_only))
-            if self.styles.height is None or self.styles.height.value != rows:
-                self.styles.height = rows
+            self.take_rows(rows)
         if self.display != shown:
             self.display = shown
         self.redraw()
