@@ -16,7 +16,6 @@ from tui.server import control
 from tui.server.commandline import command_line
 from tui.sources.probe import ProbeError, find_interpreter
 
-ENGINES = ("auto", "sglang", "specdeck")
 Say = Callable[[str], None]
 
 

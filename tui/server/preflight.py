@@ -110,7 +110,7 @@ def preflight(
     host, port, problem = _command(profile, overrides, environ)
     probe = _cached_probe(profile, {**environ, **profile.env})
     version = parse_version((probe.version if probe else None) or profile.sglang_version)
-    facts = model_checks.look_at_model(profile, knobs, version)
+    facts = model_checks.look_at_model(profile, knobs)
     shown = _visible(gpus, {**environ, **profile.env})
     return findings(
         Surroundings(

@@ -66,7 +66,7 @@ def speculation_findings(
     return found
 
 
-def look_at_model(profile: Profile, knobs: Mapping[str, KnobValue], version: Version | None) -> ModelLook:
+def look_at_model(profile: Profile, knobs: Mapping[str, KnobValue]) -> ModelLook:
     """Reads the target's and the draft's headers where they lie on this machine; a broken one is told by its reader."""
     path = knobs.get("model-path", knobs.get("model"))
     target = local_path(profile, path) if isinstance(path, str) else None
