@@ -107,13 +107,18 @@ class BenchResult:
         )
 
     @property
+    def typical_tok_s(self) -> float:
+        """What is shown and ranked by: while all requests ran, else of the whole load."""
+        return self.steady_tok_s or self.tok_s
+
+    @property
     def disturbed(self) -> bool:
         """Whether the server made more tokens meanwhile than this load asked for."""
         return self.counter_tok_s is not None and self.counter_tok_s > DISTURBED * self.tok_s
 
     def line(self) -> str:
         """One line for a person."""
-        speed = f"{self.steady_tok_s or self.tok_s:.1f} tok/s"
+        speed = f"{self.typical_tok_s:.1f} tok/s"
         parts = [f"{self.workload}: batch {self.batch}, {speed}"]
         if self.accept_len is not None:
             parts.append(f"accept length {self.accept_len:.2f}")

@@ -43,7 +43,18 @@ class Trial:
     @property
     def speed(self) -> float | None:
         """Tokens per second by which trials are ranked: of the first workload."""
-        return (self.results[0].steady_tok_s or self.results[0].tok_s) if self.results else None
+        return self.results[0].typical_tok_s if self.results else None
+
+    @property
+    def accept_len(self) -> float | None:
+        """Of the first workload that tells it."""
+        return next((result.accept_len for result in self.results if result.accept_len is not None), None)
+
+    @property
+    def reason(self) -> str:
+        """Why it failed or was skipped; "" where nothing is told."""
+        kind = f"{self.verdict}: " if self.verdict else ""
+        return f"{kind}{self.why}" if self.why else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,11 +74,7 @@ def _speeds(trial: Trial) -> dict[int, BatchSpeed]:
 
 def _row(place: int, trial: Trial, workloads: list[str], best: float | None, common: set[str]) -> tuple[str, ...]:
     by_name = {result.workload: result for result in trial.results}
-    speeds = [
-        "–" if (result := by_name.get(name)) is None else f"{result.steady_tok_s or result.tok_s:.1f}"
-        for name in workloads
-    ]
-    accept = next((r.accept_len for r in trial.results if r.accept_len is not None), None)
+    speeds = ["–" if (result := by_name.get(name)) is None else f"{result.typical_tok_s:.1f}" for name in workloads]
     last = _last(trial, best)
     return (
         str(place) if trial.speed is not None else "",
@@ -86,15 +82,14 @@ def _row(place: int, trial: Trial, workloads: list[str], best: float | None, com
         count(trial.kv_tokens),
         "–" if trial.free_gib is None else f"{trial.free_gib:.1f} GiB",
         *speeds,
-        "–" if accept is None else f"{accept:.2f}",
+        "–" if trial.accept_len is None else f"{trial.accept_len:.2f}",
         plain(last),
     )
 
 
 def _last(trial: Trial, best: float | None) -> str:
     if trial.status != DONE:
-        kind = f"{trial.verdict}: " if trial.verdict else ""
-        return f"{trial.status}: {kind}{trial.why}" if trial.why else trial.status
+        return f"{trial.status}: {trial.reason}" if trial.reason else trial.status
     if best and trial.speed and trial.speed < best:
         return f"{trial.speed / best - 1:+.0%}"
     return "best" if trial.speed else ""

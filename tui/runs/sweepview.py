@@ -55,7 +55,7 @@ def _row(
     titles: _Titles,
     running: bool,
 ) -> SweepRow:
-    by_name = {result.workload: result.steady_tok_s or result.tok_s for result in trial.results}
+    by_name = {result.workload: result.typical_tok_s for result in trial.results}
     speed, top = trial.speed, best.speed if best is not None else None
     return SweepRow(
         title=titles.of(trial.case),
@@ -66,7 +66,7 @@ def _row(
         free_gib=trial.free_gib,
         ready_s=trial.ready_s,
         speeds=tuple(by_name.get(name) for name in names),
-        accept_len=next((r.accept_len for r in trial.results if r.accept_len is not None), None),
+        accept_len=trial.accept_len,
         share=speed / top if speed is not None and top else None,
         run=trial.run,
         seconds=trial.seconds or None,
@@ -89,8 +89,7 @@ def _words(sweep: Sweep, trial: Trial, running: bool) -> str:
         return sweep.doing or "launching" if running else "interrupted; it will be done again"
     if trial.status == PENDING:
         return trial.plan
-    kind = f"{trial.verdict}: " if trial.verdict else ""
-    return f"{kind}{trial.why}" if trial.why else ""
+    return trial.reason
 
 
 def _best(sweep: Sweep, best: Trial | None, titles: _Titles) -> str:
