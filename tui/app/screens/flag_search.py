@@ -24,7 +24,6 @@ class FlagSearch(ModalScreen[str]):
     """Dismisses with the flag's name, or with None. `in_force`: values of the flags that are set."""
 
     BINDING_GROUP_TITLE = "Flag search"
-    CSS = "FlagSearch { align: center middle; background: $background 0%; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Close", id="flags.close"),
         Binding("down", "move(1)", "Next flag", id="flags.next", show=False),

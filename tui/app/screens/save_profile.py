@@ -21,7 +21,6 @@ class SaveProfile(ModalScreen[str]):
     """Dismisses with the name, or with None."""
 
     BINDING_GROUP_TITLE = "Saving a profile"
-    CSS = "SaveProfile { align: center middle; background: $background 0%; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", id="save.cancel")]
 
     def __init__(self, snapshot: Snapshot, pending: Mapping[str, object]) -> None:

@@ -21,7 +21,6 @@ class ServersScreen(ModalScreen[Chosen]):
     """Dismisses with ("watch" or "adopt", the server), or with None."""
 
     BINDING_GROUP_TITLE = "Servers on this machine"
-    CSS = "ServersScreen { align: center middle; background: $background 0%; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "take('watch')", "Watch it", id="servers.watch"),
         Binding("A", "take('adopt')", "Take it over", id="servers.adopt"),
