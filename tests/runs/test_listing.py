@@ -163,6 +163,15 @@ def test_a_damaged_run_stands_where_its_name_says(made: Make, store: RunStore) -
     assert names(listing.sort(listing.rows(store), "time")) == [run.name for run in reversed(runs)]
 
 
+def test_the_next_removal_clears_what_one_that_was_cut_short_left(made: Make, store: RunStore) -> None:
+    run = made(at=AT)
+    left = store.folder / ".gone-2026-11-29T20-00-01_base"
+    left.mkdir()
+    (left / "server.log").write_text("INFO\n")
+    listing.delete(run)
+    assert list(store.folder.iterdir()) == []
+
+
 def test_what_is_no_folder_is_deleted_too(made: Make, store: RunStore) -> None:
     run = made(at=AT)
     stray, link = store.folder / "2026-11-29T20-00-01_file", store.folder / "2026-11-29T20-00-02_link"

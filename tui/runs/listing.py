@@ -1,6 +1,5 @@
 """The history as a table: rows, sorting, filtering, and what the operator adds to a run."""
 
-import contextlib
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -152,7 +151,10 @@ def baseline(store: RunStore, model: str | None = None) -> Summary | None:
 
 
 def delete(run: Run) -> None:
-    """Remove a run for good. Raises RunBusyError while it lives, StoreError when it cannot be removed."""
+    """Remove a run for good, and what earlier removals that were cut short have left.
+
+    Raises RunBusyError while it lives, StoreError when it cannot be removed.
+    """
     until = time.monotonic() + _KEEPER_ENDS_S
     while run.alive and run.exited is not None and time.monotonic() < until:
         time.sleep(0.05)
@@ -169,6 +171,8 @@ def delete(run: Run) -> None:
         return  # somebody was faster
     except OSError as error:
         raise StoreError(f"Cannot remove {run.path}: {error.strerror or error}.") from error
+    for cut_short in run.path.parent.glob(".gone-*"):
+        shutil.rmtree(cut_short, ignore_errors=True)
 
 
 def shown(value: Any) -> str:
@@ -201,10 +205,3 @@ def _text(row: Row) -> str:
 
 def _or(value: float | None, other: float) -> float:
     return other if value is None else value
-
-
-def remove_leftovers(store: RunStore) -> None:
-    """Folders whose removal was cut short."""
-    with contextlib.suppress(OSError):
-        for path in store.folder.glob(".gone-*"):
-            shutil.rmtree(path, ignore_errors=True)
