@@ -27,6 +27,7 @@ class Reader(ModalScreen[None]):
     """A title and scrolling lines."""
 
     BINDING_GROUP_TITLE = "Reading"
+    KEYS = "y copy  esc close "
     AUTO_FOCUS = ""  # the input of the help is not even visible until it is asked for
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "close", "Close", id="reader.close"),
@@ -56,8 +57,7 @@ class Reader(ModalScreen[None]):
         return ()
 
     def _head(self, width: int) -> list[Line]:
-        keys = "y copy  esc close "
-        return [[(pad(f" {self._heading}", width - len(keys)), "title"), (keys, "quiet")]]
+        return [[(pad(f" {self._heading}", width - len(self.KEYS)), "title"), (self.KEYS, "quiet")]]
 
     @property
     def _scroll(self) -> VerticalScroll:
@@ -86,6 +86,7 @@ class Reader(ModalScreen[None]):
 class HelpScreen(Reader):
     """All bindings, grouped, and the glossary; `/` narrows."""
 
+    KEYS = "/ narrow  y copy  esc close "
     BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "search", "Narrow", id="help.search")]
 
     def __init__(self, entries: Sequence[Entry], keymap: str) -> None:
@@ -99,10 +100,6 @@ class HelpScreen(Reader):
         box.cursor_blink = False
         box.display = False
         yield box
-
-    def _head(self, width: int) -> list[Line]:
-        keys = "/ narrow  y copy  esc close "
-        return [[(pad(f" {self._heading}", width - len(keys)), "title"), (keys, "quiet")]]
 
     def action_search(self) -> None:
         box = self.query_one("#reader-input", Input)
