@@ -1,9 +1,10 @@
 """Where the numbers of the status line and of the plot come from."""
 
 from tui.app.explain import Explained
-from tui.app.text import count, duration, number, percent
+from tui.app.text import DASH, count, duration, number, percent
+from tui.app.widgets.status_line import state_word
 from tui.session.load import FRESH_S
-from tui.snapshot import Ages, Phase, Snapshot, State
+from tui.snapshot import Ages, Snapshot, State
 
 
 def number_entries(snapshot: Snapshot) -> list[Explained]:
@@ -26,16 +27,14 @@ ECONOMY = (
 
 
 def _state(snapshot: Snapshot) -> Explained:
-    progress = snapshot.progress
-    word = progress.phase.value if progress.phase not in (Phase.NONE, Phase.ENDED) else snapshot.state.value
     rows = [("from", "the phases of the start that the log tells; the end by the keeper, which waits for the process")]
     if snapshot.state_reason:
         rows.append(("is", snapshot.state_reason))
-    return Explained("state", word, "", tuple(rows))
+    return Explained("state", state_word(snapshot), "", tuple(rows))
 
 
 def _version(snapshot: Snapshot) -> Explained:
-    told = snapshot.sglang_version or snapshot.version_note or "–"
+    told = snapshot.sglang_version or snapshot.version_note or DASH
     where = (
         "the server itself, else the profile or the interpreter it names"
         if snapshot.sglang_version
@@ -74,7 +73,7 @@ def _speed(snapshot: Snapshot) -> Explained:
 
 def _accept(snapshot: Snapshot) -> Explained:
     if snapshot.accept_len is None:
-        return Explained("accept length", "–", "", (("is", "there only with speculation"),))
+        return Explained("accept length", DASH, "", (("is", "there only with speculation"),))
     free = snapshot.accept_len - 1
     rows = (
         ("from", "/metrics of the last interval, else the last decode line"),
@@ -106,7 +105,7 @@ def _requests(snapshot: Snapshot) -> Explained:
 def _baseline(snapshot: Snapshot) -> Explained:
     if snapshot.baseline_tok_s is None:
         words = "no pinned run was measured with so many requests: H, then b, pins one"
-        return Explained("baseline", "–", "", (("is", words),))
+        return Explained("baseline", DASH, "", (("is", words),))
     rows = (("is", "the typical tok/s of the pinned run with as many requests as now; the dashed line of the plot"),)
     return Explained("baseline", number(snapshot.baseline_tok_s), "learned", rows)
 

@@ -76,16 +76,21 @@ def _name(snapshot: Snapshot, width: int) -> Line:
 
 
 def _state(snapshot: Snapshot, glyphs: Glyphs) -> Line:
-    state, progress = snapshot.state, snapshot.progress
-    style = STYLE[state]
-    dot = glyphs.dot[state.value]
-    if state in (State.FAILED, State.EXITED):
-        words = state.value + (f": {escape(snapshot.state_reason, 48)}" if snapshot.state_reason else "")
-        return [(f"{dot} {words}", style)]
-    word = progress.phase.value if progress.phase not in (Phase.NONE, Phase.ENDED) else state.value
-    if progress.phase is Phase.NONE and state in (State.UNKNOWN, State.STOPPED):
-        word = Phase.NONE.value
-    return [(f"{dot} {word}", style)]
+    state = snapshot.state
+    words = state_word(snapshot)
+    if state in (State.FAILED, State.EXITED) and snapshot.state_reason:
+        words += f": {escape(snapshot.state_reason, 48)}"
+    return [(f"{glyphs.dot[state.value]} {words}", STYLE[state])]
+
+
+def state_word(snapshot: Snapshot) -> str:
+    """How the server is, in a word: its phase where there is one to tell."""
+    state, phase = snapshot.state, snapshot.progress.phase
+    if state in (State.FAILED, State.EXITED) or phase is Phase.ENDED:
+        return state.value
+    if phase is Phase.NONE and state not in (State.UNKNOWN, State.STOPPED):
+        return state.value
+    return phase.value
 
 
 def _details(snapshot: Snapshot, glyphs: Glyphs, cells: int) -> list[tuple[int, Line]]:
