@@ -6,7 +6,7 @@ from typing import Any
 
 from tui.app.glyphs import Glyphs
 from tui.app.text import DASH, count, duration, escape, fit, number, pad, width_of
-from tui.app.widgets.canvas import Line
+from tui.app.widgets.canvas import Line, length
 from tui.port import RunRow
 
 WIDE = 110  # from here on every column
@@ -77,7 +77,7 @@ def head_line(width: int) -> Line:
     line: Line = [("    ", "plain")]
     for title, cells, right, _ in columns(width):
         line += [(pad(title, cells, right=right), "quiet"), ("  ", "plain")]
-    rest = width - sum(width_of(text) for text, _ in line)
+    rest = width - length(line)
     return [*line, (fit("changed, note", rest), "quiet")] if rest >= LEAST_REMARK else line
 
 
@@ -93,7 +93,7 @@ def row_line(row: RunRow, width: int, glyphs: Glyphs, cursor: bool, marked: bool
         text, style = cell(row)
         style = "quiet" if text == DASH else style
         line += [(pad(text, cells, right=right), "cursor" if cursor and style == "strong" else style), ("  ", "plain")]
-    rest = width - sum(width_of(text) for text, _ in line)
+    rest = width - length(line)
     return [*line, *_remarks(row, max(0, rest))]
 
 

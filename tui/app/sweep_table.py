@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tui.app.glyphs import Glyphs
 from tui.app.text import DASH, count, duration, escape, fit, number, pad, width_of, wrap
-from tui.app.widgets.canvas import Line, spread
+from tui.app.widgets.canvas import Line, length, spread
 from tui.port import SweepRow, SweepView
 
 STATE_STYLE = {
@@ -77,7 +77,7 @@ def table_head(view: SweepView, width: int) -> Line:
     line: Line = [("  ", "plain")]
     for title, cells, right, _ in columns(view, width):
         line += [(pad(title, cells, right=right), "quiet"), ("  ", "plain")]
-    return [*line, (fit("vs best", width - sum(width_of(text) for text, _ in line)), "quiet")]
+    return [*line, (fit("vs best", width - length(line)), "quiet")]
 
 
 def columns(view: SweepView, width: int) -> list[Column]:
@@ -129,7 +129,7 @@ def row_line(view: SweepView, row: SweepRow, width: int, glyphs: Glyphs, cursor:
         text, style = cell(row)
         style = "quiet" if text == DASH else "cursor" if cursor and style == "strong" and not right else style
         line += [(pad(text, cells, right=right), style), ("  ", "plain")]
-    rest = width - sum(width_of(text) for text, _ in line)
+    rest = width - length(line)
     words, style = _remark(row)
     return [*line, (fit(escape(words), max(0, rest)), style)]
 

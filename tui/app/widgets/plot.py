@@ -8,7 +8,7 @@ from tui.app.axes import ceiling, clock_ticks, window, window_of_all
 from tui.app.glyphs import Glyphs
 from tui.app.plot_adapter import GAP_STEPS, curve
 from tui.app.text import count, escape, fit, number, pad, percent, wrap
-from tui.app.widgets.canvas import Canvas, Line, spread
+from tui.app.widgets.canvas import Canvas, Line, length, spread
 from tui.frozen import frozen
 from tui.snapshot import Phase, PlotMark, Point, Snapshot, State
 
@@ -130,7 +130,7 @@ def title(snapshot: Snapshot, span: str, width: int, series: Series = SERIES[0])
     if snapshot.kv_tokens is not None:
         wide += [("  of ", "quiet"), (count(snapshot.kv_tokens), "plain"), (" KV tokens", "quiet")]
     right: Line = [(span + " ", "quiet")]
-    return spread(wide if sum(len(t) for t, _ in wide) + len(span) + 3 <= width else left, right, width)
+    return spread(wide if length(wide) + len(span) + 3 <= width else left, right, width)
 
 
 def _now(snapshot: Snapshot, series: Series) -> Line:
@@ -169,7 +169,7 @@ def chart(
     limits = series.limits(max([value for _, value in values] + ([baseline] if baseline is not None else [])))
     lines = _lane(values, edges, (columns, rows - 1 - accept_rows), limits, series.style, glyphs, marks, baseline)
     if accepts:
-        limits = SERIES[1].limits(max(length for _, length in accepts))
+        limits = SERIES[1].limits(max(value for _, value in accepts))
         lines += _lane(accepts, edges, (columns, accept_rows), limits, "accept", glyphs, [])
     return [*lines, _time_axis(edges, columns, marks, glyphs)]
 
