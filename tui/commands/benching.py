@@ -14,6 +14,7 @@ from tui.runs.loadgen import Counters, LoadGenerator
 from tui.runs.store import Run
 from tui.server import control
 from tui.server.commandline import command_line
+from tui.sglang.memknobs import model_path
 from tui.sources.probe import ProbeError, find_interpreter
 
 Say = Callable[[str], None]
@@ -88,7 +89,7 @@ def _bench_serving(run: Run, url: str) -> BenchServing | None:
         python = find_interpreter(command.argv, cwd=Path(command.cwd), env=command.env)
     except (SpecdeckError, ProbeError):
         return None
-    model = run.knobs.get("model-path", run.knobs.get("model"))
+    model = model_path(run.knobs)
     if not isinstance(model, str):
         return None
     path = Path(command.cwd) / model

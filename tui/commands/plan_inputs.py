@@ -20,7 +20,7 @@ from tui.forecast.model import ModelFacts
 from tui.frozen import frozen
 from tui.patterns import lazy
 from tui.server.profiles import Profile
-from tui.sglang.memknobs import ModelTraits
+from tui.sglang.memknobs import ModelTraits, model_path
 from tui.sglang.versions import Version, parse_version
 from tui.snapshot import UNKNOWN, Amount
 
@@ -189,7 +189,7 @@ def _model(
 
 def _checkpoint(profile: Profile | None, knobs: Mapping[str, Any], version: Version | None) -> ModelFacts:
     if profile is None:
-        path = knobs.get("model-path", knobs.get("model"))
+        path = model_path(knobs)
         return ModelFacts(traits=ModelTraits(model_path=path if isinstance(path, str) else ""))
     return local_model(profile, knobs, version)
 

@@ -24,7 +24,7 @@ from tui.server.ports import holder
 from tui.server.preflight import Finding, Surroundings, findings, preflight
 from tui.server.profiles import Profile
 from tui.sglang.catalogue import Catalogue, builtin_catalogue, probed_catalogue
-from tui.sglang.memknobs import ModelTraits, memory_knobs
+from tui.sglang.memknobs import ModelTraits, memory_knobs, model_path
 from tui.sglang.speculation import has_draft_model
 from tui.sglang.versions import Version, parse_version
 from tui.snapshot import UNKNOWN, Amount, GpuBar, RankMemory, Snapshot
@@ -189,7 +189,7 @@ def machine_of(
 
 def local_model(profile: Profile, knobs: Mapping[str, Any], version: Version | None) -> ModelFacts:
     """The model of a checkpoint folder of this machine; only its path is known where it cannot be read, with a note."""
-    path = knobs.get("model-path", knobs.get("model"))
+    path = model_path(knobs)
     bare = ModelFacts(traits=ModelTraits(model_path=path if isinstance(path, str) else ""))
     if version is None or not isinstance(path, str):
         return bare
@@ -232,7 +232,7 @@ def _measured_costs(past: Learned, rank: RankMemory, changes: Mapping[str, Any])
 
 def _same_model(profile: Profile, snapshot: Snapshot) -> bool:
     """Whether the server on the screen loaded this profile's model; only then do its measurements speak for it."""
-    path = profile.knobs.get("model-path", profile.knobs.get("model"))
+    path = model_path(profile.knobs)
     return path is not None and path in (
         snapshot.args.get("model_path"),
         *(knob.value for knob in snapshot.knobs if knob.name in ("model-path", "model")),

@@ -7,14 +7,14 @@ from typing import Any
 from tui.forecast.amounts import computed
 from tui.forecast.model import ModelFacts
 from tui.rehearsal.catalogue import draft, target
-from tui.sglang.memknobs import memory_knobs
+from tui.sglang.memknobs import memory_knobs, model_path
 from tui.sglang.speculation import has_draft_model
 
 
 def model_facts(knobs: Mapping[str, Any]) -> ModelFacts:
     """What a rehearsed model takes on each rank, for the forecast: the catalogue is exact about it."""
     memory = memory_knobs(knobs)
-    model = target(str(knobs.get("model-path", knobs.get("model", ""))))
+    model = target(str(model_path(knobs) or ""))
     ranks = (memory.tp_size or 1) * (memory.pp_size or 1)
     facts = ModelFacts(
         base=computed(model.per_rank_gib(ranks), "the rehearsal's catalogue"),

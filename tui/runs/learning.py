@@ -8,7 +8,7 @@ from tui.files import StoreError, read_json
 from tui.forecast.machine import Learned
 from tui.runs.store import RunStore
 from tui.runs.summary import Summary, summary_from
-from tui.sglang.memknobs import memory_knobs
+from tui.sglang.memknobs import memory_knobs, model_path
 
 LOOK_BACK = 200  # runs
 
@@ -76,7 +76,7 @@ def identity(knobs: Mapping[str, Any]) -> tuple[Any, ...]:
     except ValueError:
         layout = (None,)
     told = [knobs.get(name) for name in ("quantization", "dtype", "ep-size", "load-format", "device")]
-    return (knobs.get("model-path", knobs.get("model")), *layout, *told)
+    return (model_path(knobs), *layout, *told)
 
 
 def _most(one: float | None, other: float | None) -> float | None:

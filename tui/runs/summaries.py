@@ -15,6 +15,7 @@ from tui.runs.store import Run, RunStore, load_run
 from tui.runs.summarising import About, summarise
 from tui.runs.summary import Summary, to_json
 from tui.runs.timeline import facts_of
+from tui.sglang.memknobs import model_path
 
 __all__ = ["ensure", "expectation", "learned", "load", "make", "past_speeds", "write"]
 
@@ -75,14 +76,14 @@ def past_speeds(store: RunStore, run: Run, at: float | None = None) -> tuple[Pas
     """What a run is to be compared with: the newest run of its model that decoded without speculation, and the pinned
     baseline of its model."""
     now = time.time() if at is None else at
-    own, model = identity(run.knobs), _model(run.knobs)
+    own, model = identity(run.knobs), model_path(run.knobs)
     plain = baseline = None
     for summary in newest(store):
         if summary.run == run.name or not summary.speeds or summary.rehearsal != run.rehearsal:
             continue
         if plain is None and not _speculates(summary.knobs) and identity(summary.knobs) == own:
             plain = summary
-        if baseline is None and _model(summary.knobs) == model and _pinned(store.folder / summary.run):
+        if baseline is None and model_path(summary.knobs) == model and _pinned(store.folder / summary.run):
             baseline = summary
     return _past("plain", plain, now), _past("baseline", baseline, now)
 
@@ -96,10 +97,6 @@ def _past(role: str, summary: Summary | None, at: float) -> PastSpeeds:
 
 def _speculates(knobs: Mapping[str, Any]) -> bool:
     return knobs.get("speculative-algorithm") is not None
-
-
-def _model(knobs: Mapping[str, Any]) -> Any:
-    return knobs.get("model-path", knobs.get("model"))
 
 
 def _pinned(folder: Path) -> bool:

@@ -6,7 +6,7 @@ from tui.frozen import frozen
 from tui.server.commandline import local_path
 from tui.server.preflight_machine import Finding
 from tui.server.profiles import KnobValue, Profile
-from tui.sglang.memknobs import MemoryKnobs
+from tui.sglang.memknobs import MemoryKnobs, model_path
 from tui.sglang.speculation import has_draft_model, is_eagle_family, speculative_params
 from tui.sglang.versions import Version
 
@@ -68,7 +68,7 @@ def speculation_findings(
 
 def look_at_model(profile: Profile, knobs: Mapping[str, KnobValue]) -> ModelLook:
     """Reads the target's and the draft's headers where they lie on this machine; a broken one is told by its reader."""
-    path = knobs.get("model-path", knobs.get("model"))
+    path = model_path(knobs)
     target = local_path(profile, path) if isinstance(path, str) else None
     if target is None or not target.exists():
         return ModelLook()

@@ -179,6 +179,11 @@ _READERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+def model_path(knobs: Mapping[str, Any]) -> Any:
+    """What the launch names as its model, under either name of the flag; None when it names none."""
+    return knobs.get("model-path", knobs.get("model"))
+
+
 def memory_knobs(mapping: Mapping[str, Any]) -> MemoryKnobs:
     """The knobs out of {flag name: value}, as a profile's [knobs] holds them; other flags are ignored.
 
