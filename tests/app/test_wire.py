@@ -17,11 +17,10 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PREAMBLE = f"""
-import asyncio, importlib.util, random, sys
+import asyncio, random, sys
 from dataclasses import replace
-sys.path.insert(0, {str(ROOT)!r})
-spec = importlib.util.spec_from_file_location("fakes", {str(HERE / "conftest.py")!r})
-fakes = importlib.util.module_from_spec(spec); spec.loader.exec_module(fakes)
+sys.path[:0] = [{str(ROOT)!r}, {str(HERE.parent / "support")!r}]
+import fakes
 from tui.app import run_app
 """
 LIVE = """

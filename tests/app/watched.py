@@ -5,24 +5,20 @@ something there. After each key that came from the terminal it reports where it 
 """
 
 import asyncio
-import importlib.util
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "support")]
 
+import fakes  # noqa: E402
 from textual import events  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
 from tui.app import keys, main  # noqa: E402
 
-spec = importlib.util.spec_from_file_location("fakes", HERE / "conftest.py")
-fakes: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(fakes)
 main.TWICE_S = 0.0  # ctrl+c is pressed on many screens; here it never counts as the second time
 COMMANDS, REPORTS = int(sys.argv[1]), int(sys.argv[2])
 
