@@ -96,3 +96,9 @@ def glyphs(ascii_only: bool, no_colour: bool) -> Glyphs:
         segments={**LETTERS, "free": "·", "unknown": "?"},
         **{one.name: getattr(UNICODE, one.name) for one in fields(Glyphs) if one.name != "segments"},
     )
+
+
+def glyphs_of(app: object) -> Glyphs:
+    """Those that an app draws with: ours has chosen, any other has Unicode."""
+    chosen: Glyphs = getattr(app, "glyphs", UNICODE)
+    return chosen

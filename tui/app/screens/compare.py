@@ -1,7 +1,7 @@
 """Runs side by side: what was changed, where the memory went, whether it is faster, whether speculation pays."""
 
 from tui.app.bars import KINDS, bar_cells, free_gib, scale_of, segment_gib
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import Glyphs, glyphs_of
 from tui.app.screens.reader import Reader
 from tui.app.text import count, escape, fit, gib, pad, width_of, wrap
 from tui.app.widgets.canvas import Line
@@ -20,8 +20,7 @@ class CompareScreen(Reader):
         self._found = found
 
     def _lines_of(self, width: int) -> list[Line]:
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
-        return compare_lines(self._found, width, glyphs)
+        return compare_lines(self._found, width, glyphs_of(self.app))
 
 
 def compare_lines(found: RunComparison, width: int, glyphs: Glyphs) -> list[Line]:

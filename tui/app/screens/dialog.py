@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button
 
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import Glyphs, glyphs_of
 from tui.app.screens.dialog_lines import FIT_STYLE, difference, finding_lines, forecast_lines, paragraph, server_lines
 from tui.app.text import escape, fit, pad, width_of
 from tui.app.widgets.canvas import Line
@@ -300,7 +300,7 @@ class LaunchDialog(LaunchingDialog[str]):
         return [*lines, [], *self._details(width)]
 
     def _row(self, at: int, room: int, width: int) -> Line:
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        glyphs = glyphs_of(self.app)
         profile, here = self._profiles[at], at == self._chosen
         mark, style = (pad("", 10), "bad") if profile.problem else self._mark(profile.name, glyphs)
         return [

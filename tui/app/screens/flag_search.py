@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import glyphs_of
 from tui.app.knob_values import search
 from tui.app.text import escape, fit, pad, value, width_of, wrap
 from tui.app.widgets.canvas import Line
@@ -63,7 +63,7 @@ class FlagSearch(ModalScreen[str]):
         return [[(pad(" Find a flag", width - len(told) - 1), "title"), (told, "quiet")]]
 
     def _list(self, width: int) -> list[Line]:
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        glyphs = glyphs_of(self.app)
         rows = self._rows
         top = max(0, min(self._cursor - rows // 2, len(self._found) - rows))
         shown = self._found[top : top + rows]

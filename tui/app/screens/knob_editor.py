@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import glyphs_of
 from tui.app.knob_values import next_value, parse, shown
 from tui.app.screens.dialog_lines import paragraph
 from tui.app.text import escape, fit, value
@@ -65,7 +65,7 @@ class KnobEditor(ModalScreen[object]):
         return [[(fit(f" {escape(self._knob)}", width - len(in_force) - 3), "title"), (f"   {in_force}", "quiet")], []]
 
     def _list(self, width: int) -> list[Line]:
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        glyphs = glyphs_of(self.app)
         top = max(0, min(self._chosen - VISIBLE // 2, len(self._choices) - VISIBLE))
         lines: list[Line] = []
         for at, choice in list(enumerate(self._choices))[top : top + VISIBLE]:

@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import glyphs_of
 from tui.app.screens.dashboard import Dashboard
 from tui.app.screens.dialog_lines import paragraph
 from tui.app.text import duration, escape, fit, pad
@@ -156,7 +156,7 @@ class SeekDialog(ModalScreen[str | None]):
             self.query_one("#body", Rows).rebuild()
 
     def _lines(self, width: int) -> list[Line]:
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        glyphs = glyphs_of(self.app)
         lines: list[Line] = [[]]
         room = max(1, min(len(self._places), self.app.size.height - 10))
         top = max(0, min(self._chosen - room + 1, len(self._places) - room))

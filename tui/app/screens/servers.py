@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import glyphs_of
 from tui.app.screens.dialog_lines import paragraph
 from tui.app.text import escape, fit, pad
 from tui.app.widgets.canvas import Line
@@ -65,7 +65,7 @@ class ServersScreen(ModalScreen[Chosen]):
                 [],
                 [(" r ", "key"), ("looks again  ", "quiet"), ("esc ", "key"), ("closes", "quiet")],
             ]
-        glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        glyphs = glyphs_of(self.app)
         for at, server in enumerate(self._servers):
             here = at == self._cursor
             ranks = f"{server.ranks} ranks" if server.ranks != 1 else "1 rank"

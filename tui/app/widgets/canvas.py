@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.app.frame import PlainLines
-from tui.app.glyphs import UNICODE, Glyphs
+from tui.app.glyphs import Glyphs, glyphs_of
 from tui.app.text import fit, width_of
 
 Run = tuple[str, str]  # text, name of a style
@@ -63,7 +63,12 @@ class Canvas(Widget):
     @property
     def glyphs(self) -> Glyphs:
         """The characters to draw with."""
-        return getattr(self.app, "glyphs", UNICODE)
+        return glyphs_of(self.app)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the screen is only for looking at."""
+        return bool(getattr(self.screen, "read_only", False))
 
     def lines(self, width: int, height: int) -> list[Line]:
         """What to show on `width` cells; `height` rows are visible."""

@@ -81,12 +81,8 @@ class Knobs(Canvas, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("edit", "step", "search", "default"):
-            return not self._read_only
+            return not self.read_only
         return True
-
-    @property
-    def _read_only(self) -> bool:
-        return bool(getattr(self.screen, "read_only", False))
 
     def action_move(self, rows: int) -> None:
         self._cursor = max(0, min(len(self._names) - 1, self._cursor + rows))
@@ -124,7 +120,7 @@ class Knobs(Canvas, can_focus=True):
         rows = max(0, height - 1)
         if not self._names:
             words = "None are known before a launch."
-            if not self._read_only:
+            if not self.read_only:
                 words += " / finds a flag and sets it for the next start."
             return [self._title(width, ""), *([(" ", "plain"), (line, "quiet")] for line in wrap(words, width - 2))]
         table = self._table(headed=rows >= HEADED_ROWS)
@@ -158,7 +154,7 @@ class Knobs(Canvas, can_focus=True):
         if self._pending:
             right: Line = [(f"{len(self._pending)} changed, ", "changed"), ("R", "key"), (" restarts ", "quiet")]
         else:
-            right = [(told, "quiet")] if self._read_only else [(told, "quiet"), ("F", "key"), (" finds ", "quiet")]
+            right = [(told, "quiet")] if self.read_only else [(told, "quiet"), ("F", "key"), (" finds ", "quiet")]
         return spread(left, right, width)
 
     def _row(self, name: str, knob: Knob | None, width: int) -> Line:

@@ -195,7 +195,7 @@ class LogPaneView(Canvas, can_focus=True):
         return [title_line(self._standing(), width), *rows]
 
     def _nothing(self) -> list[str]:
-        if self._log is None and getattr(self.screen, "read_only", False):
+        if self._log is None and self.read_only:
             return ["No log is followed."]
         if self._log is None:
             return [

@@ -21,7 +21,7 @@ class VerdictCard(Canvas):
         self._verdict, self._most_rows = verdict, most_rows
         shown = verdict is not None and verdict != self._hidden
         if verdict is not None and shown:
-            rows = len(card(verdict, self.size.width or self.app.size.width, most_rows, self.glyphs, self._read_only))
+            rows = len(card(verdict, self.size.width or self.app.size.width, most_rows, self.glyphs, self.read_only))
             self.take_rows(rows)
         if self.display != shown:
             self.display = shown
@@ -45,14 +45,10 @@ class VerdictCard(Canvas):
         self._hidden = None
         self.show(self._verdict, self._most_rows)
 
-    @property
-    def _read_only(self) -> bool:
-        return bool(getattr(self.screen, "read_only", False))
-
     def lines(self, width: int, height: int) -> list[Line]:
         if self._verdict is None:
             return []
-        return card(self._verdict, width, self._most_rows, self.glyphs, self._read_only)
+        return card(self._verdict, width, self._most_rows, self.glyphs, self.read_only)
 
 
 def card(verdict: Verdict, width: int, most_rows: int, glyphs: Glyphs, read_only: bool = False) -> list[Line]:
