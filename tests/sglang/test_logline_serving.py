@@ -156,17 +156,6 @@ def test_what_the_sieve_keeps(writer, decode_line, traceback_text):
     assert interesting(decode_line().encode() + b"[2026-11-29 13:00:01 TP0] Scheduler hit an exception: Traceback")
 
 
-@given(st.lists(st.sampled_from(["decode", "access", "text", "stamped", "problem"]), max_size=300), st.booleans())
-@settings(max_examples=40, deadline=None)
-def test_sifting_a_block_is_the_same_as_asking_every_line(kinds, ended):
-    lines = [_LINES[kind] for kind in kinds]
-    block = b"\n".join(lines) + (b"\n" if ended and lines else b"")
-    found, following = sift(block, 7)
-    count = block.count(b"\n") + (1 if block and not block.endswith(b"\n") else 0)
-    assert following == 7 + count
-    assert found == [(7 + i, line) for i, line in enumerate(lines[:count]) if interesting(line)]
-
-
 _LINES = {
     "decode": b"[2026-11-29 13:16:41 TP0] Decode batch, #running-req: 1, #token: 2, #queue-req: 0" + b" " * 60,
     "access": b'[2026-11-29 13:16:41] INFO:     1.2.3.4:1 - "GET /health HTTP/1.1" 200 OK',
@@ -174,6 +163,22 @@ _LINES = {
     "stamped": b"[2026-11-29 13:16:41 TP0] nothing of note",
     "problem": b"[2026-11-29 13:16:41] Received sigquit from a child process. It usually means the child failed.",
 }
+_LINES["two decodes"] = _LINES["decode"] * 2
+_LINES["decode and access"] = _LINES["decode"] + _LINES["access"]
+_LINES["decode and problem"] = _LINES["decode"] + _LINES["problem"]
+
+
+@given(
+    st.lists(st.sampled_from(sorted(_LINES)), max_size=300), st.booleans(), st.sampled_from([b"", b"[pod/s-0/main] "])
+)
+@settings(max_examples=80, deadline=None)
+def test_sifting_a_block_is_the_same_as_asking_every_line(kinds, ended, transport):
+    lines = [transport + _LINES[kind] for kind in kinds]
+    block = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    found, following = sift(block, 7)
+    count = block.count(b"\n") + (1 if block and not block.endswith(b"\n") else 0)
+    assert following == 7 + count
+    assert found == [(7 + i, line) for i, line in enumerate(lines[:count]) if interesting(line)]
 
 
 def test_a_failure_among_many_decode_lines_is_found(decode_line, traceback_text):
