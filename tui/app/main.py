@@ -371,10 +371,16 @@ def run(
     """The dashboard until the operator leaves it; the exit code. Raises SpecdeckError when no feed could be made."""
     prepare()
     app = SpecdeckApp(feed, read_only=read_only, ascii_only=ascii_only, theme=theme, mouse=mouse, open_feed=open_feed)
+    code = play(app, mouse)
+    feed = app.feed
+    if code == 0 and feed.snapshot.controlled and feed.snapshot.exited_at is None:
+        sys.stderr.write(feed.leaving + "\n")
+    return code
+
+
+def play(app: SpecdeckApp, mouse: bool) -> int:
+    """An app until the operator leaves it; the exit code. Raises the SpecdeckError that ended it."""
     code = app.run(mouse=mouse)
     if app.problem is not None:
         raise app.problem
-    feed = app.feed
-    if code is not None and feed.snapshot.controlled and feed.snapshot.exited_at is None:
-        sys.stderr.write(feed.leaving + "\n")
     return code if code is not None else app.return_code or 0

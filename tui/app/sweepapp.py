@@ -1,8 +1,6 @@
 """The application with a sweep on top: `specdeck sweep --watch`."""
 
-import sys
-
-from tui.app.main import SWITCH_S, SpecdeckApp
+from tui.app.main import SpecdeckApp, play, prepare
 from tui.app.screens.sweep import SweepScreen
 from tui.port import Feed
 
@@ -34,8 +32,8 @@ class SweepApp(SpecdeckApp):
 
 
 def run_sweep_app(feed: Feed, sweep: str, *, read_only: bool, mouse: bool, ascii_only: bool, theme: str | None) -> int:
-    """The screen until the operator leaves it; the exit code."""
-    sys.setswitchinterval(SWITCH_S)
-    app = SweepApp(feed, sweep, may_control=not read_only, ascii_only=ascii_only, theme=theme, mouse=mouse)
-    code = app.run(mouse=mouse)
-    return code if code is not None else app.return_code or 0
+    """The screen until the operator leaves it; the exit code. Raises the SpecdeckError that ended it."""
+    prepare()
+    return play(
+        SweepApp(feed, sweep, may_control=not read_only, ascii_only=ascii_only, theme=theme, mouse=mouse), mouse
+    )
