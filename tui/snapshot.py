@@ -11,6 +11,7 @@ from typing import Any
 
 from tui.facts import Verdict
 from tui.frozen import frozen
+from tui.sglang.rankledger import RankMemory as RankMemory
 
 
 class Source(StrEnum):
@@ -79,25 +80,6 @@ class Progress:
     launched_at: float | None = None
     expected_phase_s: float | None = None
     expected_total_s: float | None = None
-
-
-@frozen
-class RankMemory:
-    """The memory of one rank as its log says, GiB; None was not logged."""
-
-    rank: str
-    free_before: float | None = None
-    base: float | None = None
-    draft: float | None = None
-    kv_base: float | None = None
-    kv_draft: float | None = None
-    state: float | None = None
-    graphs_base: float | None = None
-    graphs_draft: float | None = None
-    other: float | None = None
-    free: float | None = None
-    kv_tokens: int | None = None
-    notes: tuple[str, ...] = ()
 
 
 @frozen

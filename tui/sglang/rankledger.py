@@ -37,7 +37,7 @@ class MemoryStep:
 
 
 @frozen
-class RankLedger:
+class RankMemory:
     """Where the memory of one rank went, GiB; None was not logged. `free`: the last value that the log says."""
 
     rank: str
@@ -51,10 +51,16 @@ class RankLedger:
     graphs_draft: float | None = None
     other: float | None = None
     free: float | None = None
-    model_class: str | None = None
-    draft_class: str | None = None
     kv_tokens: int | None = None
     notes: tuple[str, ...] = ()
+
+
+@frozen
+class RankLedger(RankMemory):
+    """The same, with the models and the events that it was read from."""
+
+    model_class: str | None = None
+    draft_class: str | None = None
     steps: tuple[MemoryStep, ...] = ()
 
 
