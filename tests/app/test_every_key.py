@@ -59,7 +59,7 @@ STAGES = {
     "palette": ("serving", ["ctrl+p"], ""),
 }
 # Screens that others are made of.
-BASES = {"Dialog", "LaunchingDialog"}
+BASES = {"Dialog", "HistoryScreen", "LaunchingDialog"}
 # Not pressed among the others: it ends the app, or stops its process.
 LAST = {"app.leave", "app.suspend_process"}
 # Once is enough for what every text field, or every screen, does alike.
