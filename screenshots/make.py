@@ -128,9 +128,13 @@ async def _press(app: SpecdeckApp, pilot: object, *keys: str) -> None:
 
 async def _history(app: SpecdeckApp, pilot: object, *keys: str) -> None:
     """Keys on the history, each when the one before has done its work."""
+    from tui.app.widgets.footer import Footer
+
     for key in ("H", *keys):
         await _press(app, pilot, key)
         await _settled(app, pilot)
+    for footer in app.screen.query(Footer):  # what a key's message says for some seconds
+        footer.hush()
 
 
 # name -> (moment, what is done before the picture is taken)
