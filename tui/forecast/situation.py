@@ -33,8 +33,8 @@ class Outlook(IntEnum):
     BEST = 1
 
 
-# A host's memory moves between P and A: Linux gives freed pages back, others take some. Nineteen starts of SGLang 0.5.23
-# on an idle host of 24 GiB: 0.00 to 0.32 GiB, mostly below this.
+# A host's memory moves between P and A: Linux gives freed pages back, other programs take some. In nineteen starts of
+# SGLang 0.5.23 on an idle host of 24 GiB it was 0.00 to 0.32 GiB, mostly below this.
 HOST_MOVES_GIB = 0.25
 
 
