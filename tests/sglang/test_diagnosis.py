@@ -10,6 +10,7 @@ from dying_logs import ERAS, OOM, crash, failure, refused, trace, until
 
 from tui.facts import Exited, Launched
 from tui.sglang.diagnosis import Doctor
+from tui.sglang.grammar import LogGrammar
 
 
 @pytest.mark.parametrize("version", ERAS)
@@ -121,12 +122,16 @@ def test_an_end_that_was_asked_for() -> None:
     assert doctor.verdict() is None
 
 
-def test_a_verdict_comes_with_the_line_that_says_it(read, writer) -> None:
-    """Not only when the traceback has ended."""
+def test_a_verdict_needs_no_line_after_the_one_that_says_it(writer) -> None:
+    """A moment of silence is enough, and until then there is none: the first words may mislead."""
     w = writer("0.5.9", tp=2)
     lines = [*until(w, "Load weight end", 2), *failure(w, refused("0.5.9"), "init", "pool")[:-1]]
-    doctor = Doctor()
-    doctor.extend(read(lines, finish=False))
+    grammar, doctor = LogGrammar(), Doctor()
+    for number, line in enumerate(lines, 1):
+        doctor.extend(grammar.feed(number, line, 0.0))
+    assert grammar.waits
+    assert doctor.verdict() is None
+    doctor.extend(grammar.settle())
     verdict = doctor.verdict()
     assert verdict is not None
     assert verdict.kind == "weights-over-budget"

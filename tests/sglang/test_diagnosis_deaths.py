@@ -3,6 +3,10 @@
 
 import pytest
 from dying_logs import ERAS, OOM, end, failure, noise, trace, until
+from endpoint_answers import RECORDED
+
+from tui.sglang.diagnosis import Doctor
+from tui.sglang.grammar import LogGrammar
 
 
 @pytest.mark.parametrize("version", ERAS)
@@ -156,3 +160,14 @@ def test_a_request_of_long_ago_did_not_kill_the_scheduler(writer, diagnose) -> N
     verdict = diagnose([*w.start(), *own, crashed, *end(w, launch=False)])
     assert verdict is not None
     assert verdict.title.startswith("Scheduler_1 was killed")
+
+
+@pytest.mark.parametrize("log", sorted(RECORDED.glob("*/server.log")), ids=lambda log: log.parent.name)
+def test_a_log_that_is_being_written_is_never_named_otherwise_first(log) -> None:
+    grammar, doctor, named = LogGrammar(), Doctor(), []
+    for number, line in enumerate(log.read_text().split("\n"), 1):
+        doctor.extend(grammar.feed(number, line, 0.0))
+        named.append(doctor.verdict())
+    doctor.extend(grammar.finish(0.0))
+    last = doctor.verdict()
+    assert {verdict.kind for verdict in named if verdict is not None} <= {last.kind if last is not None else None}

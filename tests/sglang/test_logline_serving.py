@@ -194,5 +194,6 @@ def test_a_failure_among_many_decode_lines_is_found(decode_line, traceback_text)
     assert following == len(lines) + 1
     grammar = LogGrammar()
     facts = [fact for number, raw in found for fact in grammar.feed(number, raw.decode(), 0.0)]
+    facts += grammar.finish(0.0)
     assert len(found) < 10
     assert [fact.code for fact in facts if isinstance(fact, Problem)] == ["process-exception", "cuda-fault"]

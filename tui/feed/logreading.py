@@ -14,7 +14,7 @@ Clock = Callable[[], float]
 LONGEST_BAR = 2000
 INDEX_AHEAD_BYTES = 32 << 20
 NEWS_BYTES = 128 * 1024  # read at once: some ten milliseconds of work, and little memory
-QUIET_S = 0.1  # with no line for so long a traceback is complete: a dying server may print nothing after it
+QUIET_S = 0.05  # with no line for so long a traceback is complete: a dying server may print nothing after it
 BACKLOG_BYTES = 1024 * 1024  # with more than this waiting the lines are sifted, as much at once
 
 

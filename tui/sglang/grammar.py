@@ -4,7 +4,17 @@ It remembers what a single line does not say: the last stamp, open tracebacks, w
 progress bars without a title), and which version hints were given.
 """
 
-from tui.facts import CaptureProgress, DecodeBatch, Fact, GraphBegin, GraphEnd, LoadProgress, LogFact, ServerArgs
+from tui.facts import (
+    CaptureProgress,
+    DecodeBatch,
+    Fact,
+    GraphBegin,
+    GraphEnd,
+    LoadProgress,
+    LogFact,
+    ServerArgs,
+    Traceback,
+)
 from tui.sglang.gates import gate
 from tui.sglang.hints import Hinter, exact_version
 from tui.sglang.logline import read_record
@@ -16,6 +26,9 @@ from tui.sglang.tracebacks import Kind, TracebackAssembler
 
 # With --log-requests SGLang logs whole requests: what a user wrote to the model is no log line.
 _REQUESTS = ("Receive: obj=", "Finish: obj=")
+
+_ANNOUNCED = ("hit an exception", "Initialization failed")
+_MOST_INSIDE = 100
 
 
 class LogGrammar:
@@ -30,6 +43,7 @@ class LogGrammar:
         self._may_matter = gate()
         self._splitter = Splitter()
         self._tracebacks = TracebackAssembler()
+        self._inside: dict[int, list[Fact]] = {}  # what open tracebacks say, by their first lines
         self._hinter = Hinter()
         self._stamp: float | None = None
         self._recent = ""  # an unknown stamped line: its stamp is read only if somebody asks
@@ -64,11 +78,19 @@ class LogGrammar:
 
     def settle(self) -> list[Fact]:
         """Ends what is complete."""
-        return [*self._tracebacks.settle()]
+        return self._whole(self._tracebacks.settle())
 
     def finish(self, seen_at: float) -> list[Fact]:
         """Ends what is open. `seen_at` is not used by tracebacks, which carry the time of their head."""
-        return [*self._tracebacks.finish()]
+        return self._whole(self._tracebacks.finish())
+
+    def _whole(self, ended: list[Traceback]) -> list[Fact]:
+        """With what was said in them: judged alone, a head or a message would be taken for another cause."""
+        facts: list[Fact] = []
+        for traceback in ended:
+            facts += self._inside.pop(traceback.line, ())
+            facts.append(traceback)
+        return facts
 
     def _serving(self, number: int, text: str) -> list[Fact] | None:
         """The hot path: one decode or prefill record in SGLang's plain form. None: take the line apart properly."""
@@ -104,18 +126,19 @@ class LogGrammar:
             self._stamp, self._recent = record.at, ""
         at = record.at if record.at is not None else self._last_stamp(seen_at)
         kind, rank, ended = self._tracebacks.feed(record, number, at)
-        facts += ended
+        facts += self._whole(ended)
         message = record.message
-        if kind is Kind.FRAME:
-            if record.stamped or "hit an exception" in message or "Initialization failed" in message:
-                facts += recognise(message, at, number, rank)
+        if kind is not Kind.OUTSIDE:
+            if kind is Kind.MESSAGE or record.stamped or any(words in message for words in _ANNOUNCED):
+                first = self._tracebacks.first_line(number)
+                inside = facts if first is None else self._inside.setdefault(first, [])
+                (inside if len(inside) < _MOST_INSIDE else facts).extend(recognise(message, at, number, rank))
+            if kind is Kind.MESSAGE:
+                facts += self._hinter.hints(message, at, number, rank)
             return
-        if kind is Kind.MESSAGE:
-            found: list[LogFact] = [*recognise(message, at, number, rank)]
-        else:
-            found = read_record(message, at, number, rank) if message.strip() else []
-            if not found:
-                found = self._contextual(message, at, number, rank)
+        found = read_record(message, at, number, rank) if message.strip() else []
+        if not found:
+            found = self._contextual(message, at, number, rank)
         facts += self._hinter.hints(message, at, number, rank)
         facts += (self._remember(fact) for fact in found)
 

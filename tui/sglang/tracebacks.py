@@ -144,6 +144,10 @@ class TracebackAssembler:
         """Whether an open traceback has its exception, so that only more of its message could follow."""
         return any(opened.type is not None for opened in self._open)
 
+    def first_line(self, number: int) -> int | None:
+        """Of the open traceback to which line `number`, the latest one, belongs. None: that one is closed already."""
+        return next((opened.line for opened in reversed(self._open) if opened.last_line == number), None)
+
     def settle(self) -> list[Traceback]:
         """Ends the tracebacks that have their exception.
 
