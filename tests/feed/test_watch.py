@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui.commands.control import serves, wait_for
+from tui.commands.watchedrun import WatchedRun
 from tui.feed.looking import look
 from tui.feed.place import RehearsalPlace, rehearsal_place
 from tui.feed.pump import Pump
@@ -16,7 +17,7 @@ from tui.feed.targets import of_run
 from tui.feed.watch import Watch
 from tui.procid import alive
 from tui.rehearsal.machine import Settings
-from tui.runs.store import Run, RunStore
+from tui.runs.store import Run, RunStore, load_run
 from tui.server.control import launch
 from tui.server.profiles import find, set_knobs
 from tui.server.signals import kill_all, send_signal, server_tree
@@ -113,3 +114,13 @@ async def test_a_server_that_ended_is_asked_nothing_over_and_over(
         await running
         pump.close()
     assert 1 <= asked < 20
+
+
+def test_the_watch_of_a_command_sees_the_end_before_it_closes(served: Run, place: RehearsalPlace) -> None:
+    watched = WatchedRun(served, place)
+    watched.wait(lambda shot: shot.state is State.RUNNING, 20, lambda _: None)
+    assert served.server is not None
+    assert send_signal(served.server, signal.SIGKILL)
+    wait(lambda: load_run(served.path).exited is not None)
+    watched.close()
+    assert watched.snapshot.state is State.FAILED

@@ -1,6 +1,7 @@
 """A run watched and recorded from a thread of its own, for commands that do something else meanwhile."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -12,11 +13,12 @@ from tui.feed.pump import Pump
 from tui.feed.targets import of_run
 from tui.feed.watch import Watch
 from tui.runs.recorder import Recorder
-from tui.runs.store import Run
+from tui.runs.store import Run, load_run
 from tui.snapshot import Snapshot, State
 
 ENDED = (State.FAILED, State.EXITED, State.STOPPED)
 _LOOK_S = 0.1
+_END_S = 5.0  # the watch tells an exit after the log's last lines, which on a busy machine takes a moment
 _LAST_LINES_S = 1.0  # the log's last lines are read after the keeper's word
 
 
@@ -51,7 +53,10 @@ class WatchedRun:
         return self.snapshot
 
     def close(self) -> None:
-        """End the watch and the recording."""
+        """End the watch and the recording; of a run that has ended, once its end was seen."""
+        if load_run(self.run.path).exited is not None:
+            with contextlib.suppress(SpecdeckError):  # a watch that broke sees no end
+                self.wait(lambda shot: shot.state in ENDED, _END_S, lambda _: None)
         self._stop.set()
         self._thread.join()
         self._recorder.close()
