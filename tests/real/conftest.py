@@ -66,7 +66,8 @@ def launch(
         profile: str, extra: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
     ) -> Iterator[serving.Server]:
         built = serving.command(profile, {"port": free_port, **(extra or {})}, env)
-        with serving.launched(built, tmp_path / "server.log") as server:
+        log = tmp_path / f"server-{len(list(tmp_path.glob('server-*.log'))) + 1}.log"
+        with serving.launched(built, log) as server:
             yield server
 
     return start

@@ -41,7 +41,8 @@ GIB = 1 << 30
 NOISE_BYTES = 100 << 20
 ROUNDING_GIB = 0.02  # of two decimals, and of what the server itself does between the line and the pool
 STILL_BYTES = 16 << 20
-LIMIT_S = 300.0
+LIMIT_S, REFUSED_LIMIT_S = 300.0, 30.0
+ATTEMPTS = 3
 
 
 def plan(profile: str, fraction: float) -> Forecast:
@@ -120,47 +121,71 @@ def tokens_of(profile: str, models: Path, fraction: float, found: tuple[float, f
     return size_pool(inputs).tokens
 
 
-@pytest.mark.parametrize("fraction", FRACTIONS)
-@pytest.mark.parametrize("profile", sorted(DRAFTS))
-def test_tokens_of_a_real_server(launch, models, profile, fraction) -> None:
-    told = start(launch, models, profile, fraction)
-    own, rounded = (tokens_of(profile, models, fraction, found) for found in (told.exact, told.logged))
+def misses(told: Start) -> list[str]:
+    """In what a plan was wrong about the launch after it."""
     planned, tokens = told.before, told.tokens
-    print(
-        f"{profile} at {fraction}: {tokens} tokens; {own} by its own P and A {told.exact}, {rounded} by its log's "
-        f"{told.logged}; planned {planned.kv_tokens} ({planned.kv_tokens_low} to {planned.kv_tokens_high}) "
-        f"of P {planned.free_before.gib:.2f}; {planned.kv_tokens / tokens - 1:+.1%}, "
-        f"others moved {told.moved / GIB:.2f} GiB"
-    )
-    assert own == pytest.approx(tokens, rel=0.02)
-    if told.logged == pytest.approx(told.exact, abs=ROUNDING_GIB):  # nobody took memory between the line and the pool
-        assert rounded == pytest.approx(tokens, rel=0.02)
-    misses = {
+    found = {
         "the verdict": planned.fits is not True,
         "the interval": not planned.kv_tokens_low <= tokens <= planned.kv_tokens_high,
         "the plan": planned.kv_tokens != pytest.approx(tokens, rel=0.1),
     }
-    wrong = [what for what, missed in misses.items() if missed]
-    if wrong and told.moved > NOISE_BYTES:
-        pytest.skip("other programs moved this machine's memory meanwhile: no plan can be judged")
+    return [what for what, missed in found.items() if missed]
+
+
+@pytest.mark.parametrize("fraction", FRACTIONS)
+@pytest.mark.parametrize("profile", sorted(DRAFTS))
+def test_tokens_of_a_real_server(launch, models, profile, fraction) -> None:
+    for _ in range(ATTEMPTS):
+        told = start(launch, models, profile, fraction)
+        own, rounded = (tokens_of(profile, models, fraction, found) for found in (told.exact, told.logged))
+        planned, tokens = told.before, told.tokens
+        print(
+            f"{profile} at {fraction}: {tokens} tokens; {own} by its own P and A {told.exact}, {rounded} by its log's "
+            f"{told.logged}; planned {planned.kv_tokens} ({planned.kv_tokens_low} to {planned.kv_tokens_high}) "
+            f"of P {planned.free_before.gib:.2f}; {planned.kv_tokens / tokens - 1:+.1%}, "
+            f"others moved {told.moved / GIB:.2f} GiB"
+        )
+        assert own == pytest.approx(tokens, rel=0.02)
+        if told.logged == pytest.approx(told.exact, abs=ROUNDING_GIB):  # nobody took memory between line and pool
+            assert rounded == pytest.approx(tokens, rel=0.02)
+        wrong = misses(told)
+        if not wrong or told.moved <= NOISE_BYTES:
+            break
+    else:
+        pytest.skip(f"other programs moved this machine's memory in {ATTEMPTS} launches: no plan can be judged")
     assert wrong == []
 
 
+def refused(launch, fraction: float) -> tuple[Forecast, str, float, float]:
+    """A plan, then of the launch that was refused: the floor as its log says it, and its P and A in GiB."""
+    for _ in range(ATTEMPTS):
+        settled_memory()
+        before = plan("tiny-plain", fraction)
+        knobs = {"max-total-tokens": None, "mem-fraction-static": fraction}
+        with launch("tiny-plain", knobs, env={"PYTHONPATH": str(layout.HERE / "exact")}) as server:
+            server.wait_for_line("exact pre=", LIMIT_S)
+            server.wait_exit(REFUSED_LIMIT_S)
+            log = server.text()
+        free_before, available = map(float, EXACT.search(log).groups())
+        refusal = FLOOR.search(log)
+        if refusal is not None and abs(free_before - available - before.segments["base"].gib) * GIB <= NOISE_BYTES:
+            return before, refusal[1], free_before, available
+        print(
+            f"P {free_before}, A {available}, planned {before.segments['base'].gib}: others moved this machine's memory"
+        )
+    pytest.skip(f"other programs moved this machine's memory in {ATTEMPTS} launches: no plan can be judged")
+
+
 def test_a_refused_fraction_was_refused_by_plan_with_the_same_floor(launch, capsys) -> None:
-    before = plan("tiny-plain", 0.0001)
+    before, refusal, free_before, available = refused(launch, 0.0001)
     assert (before.fits, before.verdict.kind) == (False, "weights-over-budget")
-    knobs = {"max-total-tokens": None, "mem-fraction-static": 0.0001}
-    with launch("tiny-plain", knobs, env={"PYTHONPATH": str(layout.HERE / "exact")}) as server:
-        server.wait_exit(LIMIT_S)
-        log = server.text()
-    refusal = FLOOR.search(log)[1]
-    free_before, available = map(float, EXACT.search(log).groups())
     words = ["--set", "max-total-tokens=", "--set", "mem-fraction-static=0.0001", "--sglang-version", "0.5.23"]
     numbers = ["--free-gib", repr(free_before), "--base-gib", repr(free_before - available), "--json"]
     assert main(["plan", str(layout.PROFILES / "tiny-plain.toml"), *words, *numbers]) == 1
     told = json.loads(capsys.readouterr().out)
     print(f"refusal: {refusal}, plan from P and A: {told['fraction']['floor']}, plan before: {before.fraction.floor}")
     assert told["verdict"]["kind"] == "weights-over-budget"
-    assert f"{told['fraction']['floor']:.4f}" == refusal
+    # Both are rounded, the plan's to six digits.
+    assert told["fraction"]["floor"] == pytest.approx(float(refusal), abs=0.000051)
     # Before the launch P and A are estimates.
     assert before.fraction.floor == pytest.approx(float(refusal), abs=0.02)
