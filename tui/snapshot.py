@@ -53,6 +53,9 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+ENDED = (State.EXITED, State.FAILED, State.STOPPED)
+
+
 class Phase(StrEnum):
     """How far a launch has come, in SGLang's order; the text is what the status line says."""
 

@@ -178,7 +178,7 @@ def test_a_run_is_replayed_and_handed_on(
     assert "loading draft weights" in places
     assert "ready" in places
     last = json.loads(asked(capsys, "replay", name, "--json"))
-    assert (last["state"], last["replay"]) == ("exited", True)
+    assert (last["state"], last["replay"]) == ("stopped", True)
     assert json.loads(asked(capsys, "replay", name, "--json", "--at", "ready"))["state"] == "running"
     asked(capsys, "replay", name, "--json", "--at", "lunch", status=2)
     asked(capsys, "runs", name, "--export", str(tmp_path))

@@ -34,7 +34,7 @@ def test_from_an_empty_machine_to_a_fixed_crash():
             of("one", State.STARTING),
             of("one", State.RUNNING),
             of("one", State.STOPPING),
-            of("one", State.EXITED),
+            of("one", State.STOPPED),
             of("two", State.FAILED, VERDICT),
             of("three", State.RUNNING),
         )

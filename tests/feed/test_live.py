@@ -77,13 +77,13 @@ async def test_launch_watch_and_stop(store: RunStore, place: RehearsalPlace, fre
         assert feed.log is not None
         steps = [step async for step in feed.stop(5.0)]
         assert steps[-1].startswith("Stopped")
-        ended = await until(lambda s: s.state is State.EXITED)
+        ended = await until(lambda s: s.state is State.STOPPED)
         assert ended.gen_tok_s is None
     assert store.active() == []
     run = store.latest()
     assert run is not None
     later = look(of_run(run), place)
-    assert (later.state, later.ready_at is not None) == (State.EXITED, True)
+    assert (later.state, later.ready_at is not None) == (State.STOPPED, True)
     assert run.facts.with_suffix(".jsonl.gz").exists() or run.facts.exists()
 
 

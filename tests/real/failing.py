@@ -33,10 +33,9 @@ from tui.feed.live import LiveFeed
 from tui.feed.place import RealPlace
 from tui.feed.targets import Target, of_run
 from tui.runs.store import Run
-from tui.snapshot import Snapshot, State
+from tui.snapshot import ENDED, Snapshot
 
 LIMIT_S = 300.0
-OVER = (State.EXITED, State.FAILED)
 # Looks at a file a thousand times a second, in a process of its own, and tells of each growth its time and size.
 WITNESS = """
 import os, sys, time
@@ -277,9 +276,9 @@ async def name(screen: Watching, way: Way, run: Run) -> Named:
         took = time.monotonic() - began
         if way.lasts:
             problem = await screen.feed.kill()
-            assert problem is None or screen.feed.snapshot.state in OVER, problem
+            assert problem is None or screen.feed.snapshot.state in ENDED, problem
         # What is told at its end must still be the cause.
-        _, last = await screen.until(lambda shot: shot.run == run.name and shot.state in OVER, f"{way.name}: its end")
+        _, last = await screen.until(lambda shot: shot.run == run.name and shot.state in ENDED, f"{way.name}: its end")
         text = run.log.read_bytes()
         match = re.search(way.deciding.encode(), text, re.MULTILINE)
         assert match is not None, f"{way.name}: the log never said {way.deciding!r}"

@@ -161,7 +161,7 @@ def test_without_its_keeper_a_server_goes_on_and_is_stopped_after_its_last_reque
     assert b"".join(parts).rstrip().endswith(b"data: [DONE]")
     gone(run, free_port)
     assert [fact.requested for fact in journal(run) if isinstance(fact, Exited)] == [True]
-    assert deck.status()["state"] == "exited"
+    assert deck.status()["state"] == "stopped"
 
 
 def profile_at(port: int, folder) -> str:
@@ -257,4 +257,4 @@ def test_a_server_started_by_hand_is_watched_adopted_and_stopped(deck, launch, f
             assert server.wait_exit(product.LIMIT_S) is not None
             dashboard.shows("processes are gone")
         gone(run, free_port)
-        assert deck.status()["state"] == "exited"
+        assert deck.status()["state"] == "stopped"

@@ -107,5 +107,5 @@ def test_launch_watch_lose_the_dashboard_stop(deck, free_port, profile) -> None:
     assert ports.is_free("127.0.0.1", free_port)
     assert [path for path in shared if os.path.exists(path)] == []
     after = deck.status()
-    assert (after["state"], after["exit_code"]) == ("exited", 0)
+    assert (after["state"], after["exit_code"]) == ("stopped", 0)
     assert deck.store.active() == []

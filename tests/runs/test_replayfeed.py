@@ -63,7 +63,7 @@ async def until(done: Callable[[], bool]) -> None:
 async def test_it_is_played_to_its_end_and_marked_as_a_replay(run: Run) -> None:
     feed = ReplayFeed(run, speed=1e9)
     assert feed.speed == FASTEST
-    shown = await play(feed, lambda shot: shot.state is State.EXITED)
+    shown = await play(feed, lambda shot: shot.state is State.STOPPED)
     assert all(shot.replay and not shot.controlled and run.name in shot.title for shot in shown)
     assert [shot.at for shot in shown] == sorted(shot.at for shot in shown)
     assert shown[-1].points[-1].gen_tok_s == 129.0
@@ -92,7 +92,7 @@ async def test_seeking_back_shows_what_was_known_then(run: Run) -> None:
     try:
         async with asyncio.timeout(10):
             await until(lambda: bool(shown))
-            assert shown[-1].state is State.EXITED
+            assert shown[-1].state is State.STOPPED
             assert await feed.seek("+00:20") is None
             await until(lambda: shown[-1].at == AT + 20)
             assert shown[-1].state is State.RUNNING
@@ -123,7 +123,7 @@ async def test_a_run_that_is_gone_says_so_and_a_damaged_one_plays_what_is_left(r
     (run.path / "exit.json").write_text("[")
     damaged = load_run(run.path)
     assert damaged.damaged is not None
-    assert (await play(ReplayFeed(damaged, speed=1e9), lambda shot: shot.state is State.EXITED))[-1].points
+    assert (await play(ReplayFeed(damaged, speed=1e9), lambda shot: shot.state is State.STOPPED))[-1].points
     shutil.rmtree(run.path)
     with pytest.raises(RecordingError, match="there is no such folder"):
         await play(ReplayFeed(load_run(run.path)), lambda _: False)

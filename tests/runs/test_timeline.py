@@ -63,7 +63,7 @@ def test_an_unwatched_run_is_complete(made: Make) -> None:
     session = Session()
     session.extend(facts)
     shot = session.snapshot()
-    assert (shot.state, shot.log_lines, shot.ready_at) == (State.EXITED, 5, AT + 6)
+    assert (shot.state, shot.log_lines, shot.ready_at) == (State.STOPPED, 5, AT + 6)
     assert [point.gen_tok_s for point in shot.points] == [88.1, 89.5]
 
 

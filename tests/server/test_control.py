@@ -1,5 +1,6 @@
 """Launching, restarting, going back, and who may."""
 
+import fcntl
 import json
 import os
 import resource
@@ -15,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from tui.errors import SpecdeckError
-from tui.facts import Exited
 from tui.files import StoreError
 from tui.procid import alive
 from tui.runs.store import Run, RunStore
@@ -25,9 +24,7 @@ from tui.server.control import LaunchError, last_ready, mark_ready, port_is_ours
 from tui.server.lock import ControlLock, Owner, owner_of
 from tui.server.masking import masked_text, unmasked
 from tui.server.profiles import ProfileError, load, parse, save, set_knobs
-from tui.server.state import Event, state_of, transition
 from tui.server.stopping import stop
-from tui.snapshot import State
 
 Wait = Callable[..., Any]
 Again = Callable[[Run], Run]
@@ -202,6 +199,14 @@ def test_one_controls_at_a_time(world: Any) -> None:
     assert owner_of(run) is None
 
 
+def test_who_only_asks_for_the_owner_is_not_taken_for_one(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = world.store.create("x", {"command.json": json.dumps({"argv": []})})
+    with open(run.path / "control.lock", "w") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)  # as `owner_of` does for a moment
+        monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(asking, fcntl.LOCK_UN))
+        assert isinstance(ControlLock.take(run), ControlLock)
+
+
 def test_a_killed_dashboard_lets_go_of_control(world: Any) -> None:
     run = world.store.create("x", {"command.json": json.dumps({"argv": []})})
     script = (
@@ -217,46 +222,3 @@ def test_a_killed_dashboard_lets_go_of_control(world: Any) -> None:
         assert held.pid == other.pid
         other.kill()
     assert isinstance(ControlLock.take(run), ControlLock)
-
-
-@pytest.mark.parametrize(
-    ("events", "state"),
-    [
-        ([], State.UNKNOWN),
-        ([Event.LAUNCHED], State.STARTING),
-        ([Event.LAUNCHED, Event.READY], State.RUNNING),
-        ([Event.LAUNCHED, Event.ENDED_WELL], State.FAILED),
-        ([Event.LAUNCHED, Event.READY, Event.ENDED_WELL], State.EXITED),
-        ([Event.LAUNCHED, Event.READY, Event.ENDED_BADLY], State.FAILED),
-        ([Event.LAUNCHED, Event.READY, Event.STOP_ASKED], State.STOPPING),
-        ([Event.LAUNCHED, Event.STOP_ASKED, Event.ENDED_BADLY], State.STOPPED),
-        ([Event.LAUNCHED, Event.STOP_ASKED, Event.READY], State.STOPPING),
-        ([Event.LAUNCHED, Event.READY, Event.LOST], State.FAILED),
-        ([Event.LAUNCHED, Event.STOP_ASKED, Event.LOST, Event.ENDED_BADLY, Event.READY, Event.LOST], State.STOPPED),
-        ([Event.FOUND], State.UNKNOWN),
-        ([Event.FOUND, Event.READY, Event.STOP_ASKED, Event.LOST], State.STOPPED),
-        ([Event.LAUNCHED, Event.ENDED_BADLY, Event.LAUNCHED], State.STARTING),
-    ],
-)
-def test_transitions(events: list[Event], state: State) -> None:
-    now = State.UNKNOWN
-    for event in events:
-        now = transition(now, event)
-    assert now is state
-
-
-def test_every_state_answers_every_event() -> None:
-    assert {transition(state, event) for state in State for event in Event} <= set(State)
-
-
-def test_state_of(world: Any, again: Again, tmp_path: Path) -> None:
-    run = world.launch()
-    assert state_of(run) is State.STARTING
-    mark_ready(run)
-    assert state_of(again(run)) is State.RUNNING
-    list(stop(run, 60))
-    assert state_of(again(run)) is State.STOPPED
-    assert state_of(replace(run, server=None, keeper=None)) is State.FAILED
-    assert state_of(replace(run, exited=Exited(at=1.0, code=0))) is State.FAILED
-    assert state_of(replace(run, damaged="x")) is State.UNKNOWN
-    assert issubclass(control.LaunchError, SpecdeckError)

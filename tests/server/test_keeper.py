@@ -18,7 +18,7 @@ from tui.facts import Exited, Fact, Launched, Signalled
 from tui.procid import alive, descendants, process_stat, process_table
 from tui.runs.store import Run
 from tui.server import control, wire
-from tui.server.control import LaunchError, keeper_status
+from tui.server.control import LaunchError
 from tui.server.signals import server_tree
 
 Wait = Callable[..., Any]
@@ -29,6 +29,10 @@ FactsOf = Callable[[Run], list[Fact]]
 def told(run: Run) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run.log.read_text().splitlines()[0])
     return found
+
+
+def keeper_says(run: Run) -> dict[str, Any]:
+    return wire.ask(run.path, {"do": "status"}, timeout_s=2.0)
 
 
 def test_a_server_runs_in_a_session_of_its_own_with_what_it_was_told(world: Any) -> None:
@@ -95,7 +99,7 @@ def test_hangups_and_interrupts_do_not_reach_the_keeper_nor_the_server(world: An
     for _ in range(20):
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTSTP):
             os.kill(run.keeper.pid, number)
-    assert keeper_status(run)["server_alive"] is True  # type: ignore[index]
+    assert keeper_says(run)["server_alive"] is True
     os.killpg(run.server.pid, signal.SIGKILL)  # as SGLANG_KILLPG_ON_SCHEDULER_EXCEPTION does
     assert alive(run.keeper) or (run.path / "exit.json").exists()
 
@@ -114,7 +118,7 @@ def test_a_launcher_that_is_killed_leaves_server_and_keeper(world: Any, wait: Wa
     (run,) = world.store.active()
     assert alive(run.server)
     assert alive(run.keeper)
-    assert keeper_status(run)["ok"] is True  # type: ignore[index]
+    assert keeper_says(run)["ok"] is True
 
 
 def test_no_zombies_are_left_to_the_subreaper(world: Any, wait: Wait) -> None:
@@ -167,7 +171,7 @@ def test_a_full_disk_harms_no_server_and_is_made_up_for(
     limit = resource.prlimit(run.keeper.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(run.keeper.pid, resource.RLIMIT_FSIZE, (0, limit[1]))
     os.kill(run.server.pid, signal.SIGTERM)
-    wait(lambda: keeper_status(run)["exit"])  # type: ignore[index]
+    wait(lambda: keeper_says(run)["exit"])
     assert again(run).exited is None
     assert alive(run.keeper)
     resource.prlimit(run.keeper.pid, resource.RLIMIT_FSIZE, limit)
@@ -192,7 +196,7 @@ def test_nonsense_and_silence_on_the_socket(world: Any) -> None:
         assert json.loads(silent.makefile("rb").readline())["ok"] is False
     with pytest.raises(wire.KeeperUnreachableError):
         wire.ask(run.path, {"do": "status", "more": "x" * (wire.LONGEST_REQUEST * 2)})
-    assert keeper_status(run)["stopping"] is None  # type: ignore[index]
+    assert keeper_says(run)["stopping"] is None
     assert alive(run.server)
 
 
@@ -200,7 +204,7 @@ def test_a_run_folder_with_a_long_path_has_a_socket_too(world: Any) -> None:
     world.store = type(world.store)(world.folder / ("d" * 120) / ("e" * 60))
     run = world.launch()
     assert len(str(run.path)) > 107
-    assert keeper_status(run)["server_alive"] is True  # type: ignore[index]
+    assert keeper_says(run)["server_alive"] is True
 
 
 def test_what_cannot_run_leaves_no_folder(world: Any, port: int) -> None:

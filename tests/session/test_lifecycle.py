@@ -20,6 +20,7 @@ from tui.facts import (
     ServerArgs,
     ServerReady,
     Shutdown,
+    StateChange,
     WeightsBegin,
     WeightsEnd,
 )
@@ -28,6 +29,7 @@ from tui.session.lifecycle import MOST_MARKS
 from tui.snapshot import Phase, State
 
 LAUNCH = Launched(at=0, run="r", profile="kimi", command=("sglang",), knobs={"tp-size": 8})
+STOPPING = StateChange(at=2, state="stopping", reason="stop asked for; SIGKILL after 10 s")
 TP0 = {"rank": "TP0"}
 
 
@@ -92,10 +94,14 @@ def test_what_earlier_runs_took_is_shown_for_the_phase():
         ([ServerReady(at=2, line=1)], State.RUNNING),
         ([Exited(at=2, code=0)], State.FAILED),
         ([Exited(at=2, code=137, signal="SIGKILL")], State.FAILED),
-        ([Exited(at=2, code=0, requested=True)], State.EXITED),
+        ([Exited(at=2, code=0, requested=True)], State.STOPPED),
+        ([ServerReady(at=2, line=1), Exited(at=3, code=None, signal="SIGKILL", requested=True)], State.STOPPED),
         ([ServerReady(at=2, line=1), Exited(at=3, code=0)], State.EXITED),
         ([ServerReady(at=2, line=1), Exited(at=3, code=1)], State.FAILED),
         ([ServerReady(at=2, line=1), Shutdown(at=3, line=2, text="SIGTERM received")], State.STOPPING),
+        ([STOPPING], State.STOPPING),
+        ([STOPPING, ServerReady(at=3, line=1)], State.STOPPING),
+        ([STOPPING, Exited(at=3, code=1, requested=True), STOPPING], State.STOPPED),
     ],
 )
 def test_an_exit_before_ready_is_a_failed_start_whatever_the_code(tail, state):
@@ -146,6 +152,8 @@ def test_of_a_log_alone_the_last_line_tells_the_end():
     last = Shutdown(at=9, line=9, text="kill_process_tree called: parent_pid=1")
     log = Attached(at=0, target="a.log")
     assert fold(log, *OLD_ORDER[1:], last).snapshot().state is State.EXITED
+    asked = Shutdown(at=8, line=8, text="SIGTERM received. signum=None frame=None. Draining requests")
+    assert fold(log, *OLD_ORDER[1:], asked, last).snapshot().state is State.STOPPED
     failed = fold(log, *OLD_ORDER[1:4], last).snapshot()
     assert (failed.state, failed.state_reason) == (State.FAILED, "ended before it was ready")
     assert fold(LAUNCH, ServerReady(at=1, line=1), last).snapshot().state is State.STOPPING

@@ -14,9 +14,8 @@ from tui.feed.watch import Watch
 from tui.runs.store import Run, load_run
 from tui.server.lock import ControlLock, Owner
 from tui.server.stopping import Step
-from tui.snapshot import Snapshot, State
+from tui.snapshot import ENDED, Snapshot, State
 
-ENDED = (State.FAILED, State.EXITED, State.STOPPED)
 PROOF_LIMIT_S = 30.0  # for the port's answer, once the log says that the server is ready
 
 

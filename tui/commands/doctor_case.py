@@ -6,12 +6,12 @@ from tui.commands.doctor_read import LogReader
 from tui.facts import DecodeBatch, Exited, Fact, Launched, LogFact, Verdict, VersionHint
 from tui.frozen import frozen
 from tui.runs.store import Run, RunNotFoundError, RunStore
-from tui.session.lifecycle import ENDED, Lifecycle
+from tui.session.lifecycle import Lifecycle
 from tui.session.versions import VersionFold
 from tui.sglang.diagnosis import Doctor
 from tui.sglang.grammar import LogGrammar
 from tui.sglang.ledger import Ledger, RankLedger
-from tui.snapshot import Phase, State
+from tui.snapshot import ENDED, Phase, State
 
 # What does not end a server by itself.
 _STANDING = frozenset(("hang", "low-acceptance"))

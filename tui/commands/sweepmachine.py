@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tui.commands.benching import Bench
-from tui.commands.watchedrun import ENDED, WatchedRun
+from tui.commands.watchedrun import WatchedRun
 from tui.errors import SpecdeckError
 from tui.feed.place import Place
 from tui.feed.planning import Planner
@@ -16,7 +16,7 @@ from tui.runs.sweepplan import Case, SweepError
 from tui.server import control, stopping
 from tui.server.lock import ControlLock, Owner
 from tui.server.profiles import Profile, find, set_knobs
-from tui.snapshot import Phase, Snapshot, State
+from tui.snapshot import ENDED, Phase, Snapshot, State
 
 _GRACE_S = 30.0
 _TOLERANCE_GIB = 0.5

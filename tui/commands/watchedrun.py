@@ -14,9 +14,8 @@ from tui.feed.targets import of_run
 from tui.feed.watch import Watch
 from tui.runs.recorder import Recorder
 from tui.runs.store import Run, load_run
-from tui.snapshot import Snapshot, State
+from tui.snapshot import ENDED, Snapshot
 
-ENDED = (State.FAILED, State.EXITED, State.STOPPED)
 _LOOK_S = 0.1
 _END_S = 5.0  # the watch tells an exit after the log's last lines, which on a busy machine takes a moment
 _LAST_LINES_S = 1.0  # the log's last lines are read after the keeper's word

@@ -269,7 +269,11 @@ class LiveFeed:
         if run is None or refusal is not None:
             yield Told(refusal or "", "done", ok=False)
             return
-        profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
+        try:
+            profile = self.place.prepare(await asyncio.to_thread(control.profile_of, run))
+        except SpecdeckError as error:
+            yield Told(f"Nothing was stopped: {error}", "done", ok=False)
+            return
         restarting = control.restart(
             run,
             profile,

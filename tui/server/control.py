@@ -14,7 +14,7 @@ from tui.errors import SpecdeckError
 from tui.facts import Json
 from tui.files import write_json
 from tui.runs.store import Run, RunStore, load_run
-from tui.server import ports, wire
+from tui.server import ports
 from tui.server.commandline import Command, command_line, find_executable, mask_argv, secrets_of
 from tui.server.masking import masked_text, unmasked
 from tui.server.profiles import KnobValue, Profile, ProfileError, load, parse, set_knobs
@@ -153,14 +153,6 @@ def port_is_ours(run: Run) -> bool | None:
     if run.port is None:
         return None
     return ports.listened_by(run.port, lambda: server_tree(run.server, run.keeper, run.tree))
-
-
-def keeper_status(run: Run) -> dict[str, Json] | None:
-    """What the keeper says of the run now; None when it does not answer."""
-    try:
-        return wire.ask(run.path, {"do": "status"}, timeout_s=2.0)
-    except wire.KeeperUnreachableError:
-        return None
 
 
 def _check_port(command: Command) -> None:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pwd
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,8 @@ from typing import Self
 from tui.files import store_error, write_all
 from tui.frozen import frozen
 from tui.runs.store import Run
+
+_TRIES, _AGAIN_S = 4, 0.005  # whoever asks `owner_of` holds the lock for a moment
 
 
 @frozen(kw_only=False)
@@ -45,11 +48,16 @@ class ControlLock:
             return cls(-1)
         except OSError as error:
             raise store_error(error, path) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
-            return _read(path)
+        for left in reversed(range(_TRIES)):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if left:
+                    time.sleep(_AGAIN_S)
+                    continue
+                os.close(handle)
+                return _read(path)
         try:
             os.ftruncate(handle, 0)
             write_all(handle, json.dumps(_me(os.environ if environ is None else environ)).encode())

@@ -23,9 +23,9 @@ from tui.facts import (
     WeightsBegin,
     WeightsEnd,
 )
-from tui.snapshot import Phase, PlotMark, Progress, State
+from tui.session.states import Event, transition
+from tui.snapshot import ENDED, Phase, PlotMark, Progress, State
 
-ENDED = (State.EXITED, State.FAILED, State.STOPPED)
 MOST_MARKS = 200
 BEFORE_RANKS = (Phase.NONE, Phase.IMPORTING)
 # Lines after which no server is left, for logs that nobody saw being written.
@@ -65,11 +65,11 @@ class Lifecycle:
     def apply(self, fact: Fact) -> None:
         match fact:
             case Launched():
-                self._begin(fact.at, State.STARTING, Phase.IMPORTING)
+                self._begin(fact.at, Event.LAUNCHED, Phase.IMPORTING)
                 self._only_log = False
                 self.mark(fact.at, "launch")
             case Attached():
-                self._begin(None, State.UNKNOWN, Phase.NONE)
+                self._begin(None, Event.FOUND, Phase.NONE)
                 self._only_log = fact.url is None
             case ServerArgs():
                 self._args(fact)
@@ -103,8 +103,8 @@ class Lifecycle:
                 self.died(fact.at, DEATHS[fact.code])
             case Traceback() if self._only_log and fact.rank is None and self.phase in BEFORE_RANKS:
                 self.died(fact.at, "it raised an exception while it was starting")
-            case StateChange():
-                self._enter(fact.at, State(fact.state), self.phase, fact.reason)
+            case StateChange() if fact.state == State.STOPPING and self.state not in ENDED:
+                self._enter(fact.at, Event.STOP_ASKED, self.phase, fact.reason)
             case Exited():
                 self._exit(fact)
             case Expectation():
@@ -115,12 +115,12 @@ class Lifecycle:
     def serving_line(self, at: float) -> None:
         """A batch line in a log whose start was not seen: it serves."""
         if self.phase is Phase.NONE:
-            self._enter(at, State.RUNNING, Phase.SERVING, "batches in the log")
+            self._enter(at, Event.READY, Phase.SERVING, "batches in the log")
 
     def died(self, at: float, reason: str) -> None:
         """The log says that the server fell; where a keeper watches, its word (Exited) follows and wins."""
         if self.state not in ENDED:
-            self._enter(at, State.FAILED, Phase.ENDED, reason)
+            self._enter(at, Event.ENDED_BADLY, Phase.ENDED, reason)
 
     def progress(self) -> Progress:
         expected = self._expected
@@ -134,8 +134,9 @@ class Lifecycle:
             expected_total_s=expected.total_s if expected else None,
         )
 
-    def _begin(self, at: float | None, state: State, phase: Phase) -> None:
-        self.state, self.phase, self.since, self.reason = state, phase, at, ""
+    def _begin(self, at: float | None, event: Event, phase: Phase) -> None:
+        self.state = transition(self.state, event)
+        self.phase, self.since, self.reason = phase, at, ""
         self.launched_at, self.ready_at, self.exited = at, None, None
         self.percent, self.text, self._said_ready = None, "", None
         self._weighed.clear()
@@ -144,7 +145,7 @@ class Lifecycle:
     def _args(self, fact: ServerArgs) -> None:
         """Printed once per launch, so in a watched log it is where a life begins."""
         if self.state in (State.UNKNOWN, State.RUNNING, *ENDED):
-            self._begin(fact.at, State.STARTING, Phase.IMPORTING)
+            self._begin(fact.at, Event.LAUNCHED, Phase.IMPORTING)
 
     def _move(self, fact: Fact, phase: Phase, rank: str | None) -> None:
         if phase is Phase.WARMUP:
@@ -154,17 +155,16 @@ class Lifecycle:
         if self.phase in (Phase.SERVING, Phase.STOPPING, Phase.ENDED) or self.phase is phase:
             return
         self.phase, self.since, self.percent, self.text = phase, fact.at, None, ""
-        if self.state is State.UNKNOWN:
-            self.state = State.STARTING
+        self.state = transition(self.state, Event.STARTS)
 
     def _ready(self, at: float) -> None:
-        if self.state in ENDED or self.phase is Phase.SERVING:
+        if self.state in (State.STOPPING, *ENDED) or self.phase is Phase.SERVING:
             return
         if self._endpoint == "foreign":
             self.reason = "the log says ready, but another program answers on the port"
             return
         self.ready_at = at
-        self._enter(at, State.RUNNING, Phase.SERVING, "")
+        self._enter(at, Event.READY, Phase.SERVING, "")
         self.mark(at, "ready")
 
     def _answer(self, fact: Endpoint) -> None:
@@ -177,25 +177,29 @@ class Lifecycle:
         """SGLang's last line in every end is `kill_process_tree called` (since 0.5.13): then only reaping is left."""
         if self._only_log and "kill_process_tree" in fact.text and self.state not in ENDED:
             served = self.phase in (Phase.SERVING, Phase.STOPPING)
-            ended, words = (State.EXITED, "") if served else (State.FAILED, "ended before it was ready")
+            ended, words = (Event.ENDED_WELL, "") if served else (Event.ENDED_BADLY, "ended before it was ready")
             self._enter(fact.at, ended, Phase.ENDED, words)
         elif self.state in (State.RUNNING, State.STARTING) or (self._only_log and self.state is State.UNKNOWN):
-            self._enter(fact.at, State.STOPPING, Phase.STOPPING, "shutting down")
+            self._enter(fact.at, Event.STOP_ASKED, Phase.STOPPING, "shutting down")
 
     def _exit(self, fact: Exited) -> None:
         if self.exited is None:  # else the same end, told twice: by who saw it gone, and by who wrote it down
             self.mark(fact.at, "exit")
         self.exited = fact
-        clean = fact.requested or (self.ready_at is not None and fact.code == 0)
+        # What its log calls an orderly end nobody need have asked for: only the keeper's word counts.
+        self.state = State.STARTING if self.ready_at is None else State.RUNNING
+        if fact.requested:
+            self.state = transition(self.state, Event.STOP_ASKED)
         words = f"signal {fact.signal}" if fact.signal else f"exit code {fact.code}"
         if self.ready_at is None and not fact.requested:
             words += " before it was ready"
-        self._enter(fact.at, State.EXITED if clean else State.FAILED, Phase.ENDED, words)
+        self._enter(fact.at, Event.ENDED_WELL if fact.code == 0 else Event.ENDED_BADLY, Phase.ENDED, words)
 
-    def _enter(self, at: float, state: State, phase: Phase, reason: str) -> None:
+    def _enter(self, at: float, event: Event, phase: Phase, reason: str) -> None:
         if phase is not self.phase:
             self.since, self.percent, self.text = at, None, ""
-        self.state, self.phase, self.reason = state, phase, reason
+        self.state = transition(self.state, event)
+        self.phase, self.reason = phase, reason
 
     def mark(self, at: float, text: str) -> None:
         """Put a mark on the plot; of very many the newest are kept."""

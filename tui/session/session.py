@@ -27,13 +27,13 @@ from tui.facts import (
 from tui.session.bars import BarInputs, make_bars
 from tui.session.cautions import CautionFold
 from tui.session.checks import disagreements
-from tui.session.lifecycle import ENDED, Lifecycle
+from tui.session.lifecycle import Lifecycle
 from tui.session.load import LoadFold
 from tui.session.versions import VersionFold
 from tui.session.worth import WorthFold
 from tui.sglang.diagnosis import Doctor
 from tui.sglang.ledger import Ledger
-from tui.snapshot import Ages, Knob, RankMemory, Snapshot, State
+from tui.snapshot import ENDED, Ages, Knob, RankMemory, Snapshot, State
 
 # Lines worth a jump with `e`; a log that repeats one error for hours must not fill the memory.
 MOST_ERROR_LINES = 10_000

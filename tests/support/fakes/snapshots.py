@@ -105,7 +105,7 @@ def empty() -> Snapshot:
         gpu(i, 0.0, 0.0, 0.0, 0.0, other=0.45, rank=None, foreign=9.8 if i == 5 else 0.0, tight=i == 5)
         for i in range(8)
     )
-    return Snapshot(at=NOW, state=State.STOPPED, gpus=idle, ages=Ages(gpu_s=0.4))
+    return Snapshot(at=NOW, state=State.UNKNOWN, gpus=idle, ages=Ages(gpu_s=0.4))
 
 
 def no_machine() -> Snapshot:

@@ -3,7 +3,7 @@
 from tui.app.glyphs import Glyphs
 from tui.app.text import DASH, count, duration, escape, fit, number, percent, width_of
 from tui.app.widgets.canvas import Canvas, Line, length, spread
-from tui.snapshot import Ages, Phase, Snapshot, State
+from tui.snapshot import ENDED, Ages, Phase, Snapshot, State
 
 STYLE = {
     State.RUNNING: "good",
@@ -78,17 +78,18 @@ def _name(snapshot: Snapshot, width: int) -> Line:
 def _state(snapshot: Snapshot, glyphs: Glyphs) -> Line:
     state = snapshot.state
     words = state_word(snapshot)
-    if state in (State.FAILED, State.EXITED) and snapshot.state_reason:
+    if state in ENDED and snapshot.state_reason:
         words += f": {escape(snapshot.state_reason, 48)}"
-    return [(f"{glyphs.dot[state.value]} {words}", STYLE[state])]
+    dot = State.STOPPED if words == Phase.NONE.value else state
+    return [(f"{glyphs.dot[dot.value]} {words}", STYLE[state])]
 
 
 def state_word(snapshot: Snapshot) -> str:
     """How the server is, in a word: its phase where there is one to tell."""
     state, phase = snapshot.state, snapshot.progress.phase
-    if state in (State.FAILED, State.EXITED) or phase is Phase.ENDED:
+    if state in ENDED or phase is Phase.ENDED:
         return state.value
-    if phase is Phase.NONE and state not in (State.UNKNOWN, State.STOPPED):
+    if phase is Phase.NONE and state is not State.UNKNOWN:
         return state.value
     return phase.value
 
@@ -97,7 +98,7 @@ def _details(snapshot: Snapshot, glyphs: Glyphs, cells: int) -> list[tuple[int, 
     """(rank, runs), the higher ranks first to go."""
     if snapshot.state is State.STARTING:
         return _loading(snapshot, glyphs, cells)
-    if snapshot.progress.phase is Phase.NONE or snapshot.state in (State.FAILED, State.EXITED, State.STOPPED):
+    if snapshot.progress.phase is Phase.NONE or snapshot.state in ENDED:
         return [(2, _version(snapshot))] if snapshot.sglang_version or snapshot.version_note else []
     serving = snapshot.ready_at or snapshot.progress.since
     parts: list[tuple[int, Line]] = []

@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 
-from tui.runs.store import Run
 from tui.snapshot import State
 
 
@@ -10,8 +9,9 @@ class Event(StrEnum):
     """What can happen to a server."""
 
     LAUNCHED = "launched"
-    FOUND = "found"  # running, though nobody saw it start
-    READY = "ready"  # proved: its own port answers
+    FOUND = "found"  # there, though nobody saw it start
+    STARTS = "starts"  # it was found while it was starting
+    READY = "ready"
     STOP_ASKED = "stop asked"
     ENDED_WELL = "ended well"  # exit code 0
     ENDED_BADLY = "ended badly"
@@ -20,6 +20,7 @@ class Event(StrEnum):
 
 _FROM_ANYWHERE = {Event.LAUNCHED: State.STARTING, Event.FOUND: State.UNKNOWN}
 _NEXT = {
+    (State.UNKNOWN, Event.STARTS): State.STARTING,
     (State.STARTING, Event.READY): State.RUNNING,
     (State.UNKNOWN, Event.READY): State.RUNNING,
     (State.STARTING, Event.STOP_ASKED): State.STOPPING,
@@ -44,26 +45,3 @@ _NEXT = {
 def transition(state: State, event: Event) -> State:
     """The state after an event. One that means nothing in a state leaves it as it is."""
     return _FROM_ANYWHERE.get(event) or _NEXT.get((state, event), state)
-
-
-def state_of(run: Run) -> State:
-    """The state of a run as its folder and its processes tell it, with no look at the log or the endpoints."""
-    state = State.UNKNOWN
-    for event in _events(run):
-        state = transition(state, event)
-    return state
-
-
-def _events(run: Run) -> list[Event]:
-    if run.damaged is not None:
-        return []
-    events = [Event.FOUND if run.adopted else Event.LAUNCHED]
-    if run.ready_at is not None:
-        events.append(Event.READY)
-    if run.exited is not None:
-        if run.exited.requested:
-            events.append(Event.STOP_ASKED)
-        events.append(Event.ENDED_WELL if run.exited.code == 0 else Event.ENDED_BADLY)
-    elif not run.alive:
-        events.append(Event.LOST)
-    return events
