@@ -88,6 +88,9 @@ class StillFeed:
     async def preflight(self, profile: str | None, knobs: Mapping[str, object]) -> tuple[()]:
         return ()
 
+    async def back_to(self) -> str | None:
+        return "2026-11-29T02-10-00_kimi-k2.5-base"
+
     async def forecast_launch(self, name: str) -> PlannedForecast | None:
         return None
 

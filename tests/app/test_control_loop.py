@@ -143,11 +143,22 @@ async def test_a_failed_launch_goes_back_by_one_key(fake) -> None:
     feed = fake.FakeFeed(fake.crashed())
     app = SpecdeckApp(feed)
     async with app.run_test(size=HOME) as pilot:
-        await pilot.pause()
+        await settle(pilot)
         assert "go back" in app.dashboard.query_one(Footer).text()
         await pilot.press("B")
         await settle(pilot)
     assert feed.asked == [("go back",)]
+
+
+async def test_nobody_is_sent_back_where_nothing_reached_ready(fake) -> None:
+    feed = fake.FakeFeed(fake.crashed())
+    feed.earlier = None
+    app = SpecdeckApp(feed)
+    async with app.run_test(size=HOME) as pilot:
+        await settle(pilot)
+        footer = app.dashboard.query_one(Footer).text()
+        assert "relaunch" in footer
+        assert "go back" not in footer
 
 
 async def test_a_server_of_another_hand_is_offered_watched_and_taken_over(fake) -> None:

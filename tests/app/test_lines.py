@@ -194,6 +194,15 @@ def test_the_card_with_room_shows_reason_evidence_and_fix(fake) -> None:
     assert "116 707 tokens" in text
 
 
+def test_a_fix_keeps_its_whole_reason_where_the_card_is_narrow_but_has_rows(fake) -> None:
+    [fix] = fake.VERDICT.fixes
+    narrow = [said(line) for line in card(fake.VERDICT, 78, 8, UNICODE)]
+    assert len(narrow) <= 8
+    [at] = [at for at, line in enumerate(narrow) if "fix  " in line]
+    assert fix.why not in narrow[at]
+    assert fix.why in narrow[at + 1]
+
+
 def test_a_doubtful_verdict_says_that_it_is(fake) -> None:
     assert "(likely)" in said(card(replace(fake.VERDICT, confidence="likely"), 118, 12, UNICODE)[0])
 

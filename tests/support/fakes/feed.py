@@ -105,6 +105,7 @@ class FakeFeed(NoControl):
         self.findings: tuple[object, ...] = ()
         self.survivors: tuple[str, ...] = ()
         self.servers: tuple[SeenServer, ...] = ()
+        self.earlier: str | None = "2026-11-29T03-00-00_kimi-k2.5-base"
         self.owner = ""
         self.going_on = asyncio.Event()  # cleared by a test, control stands still between two steps
         self.going_on.set()
@@ -179,6 +180,9 @@ class FakeFeed(NoControl):
         yield Told("stopped")
         self.asked.append(("relaunched",))
         yield Told("launched", "done")
+
+    async def back_to(self) -> str | None:
+        return self.earlier
 
     async def go_back(self) -> AsyncIterator[Told]:
         self.asked.append(("go back",))

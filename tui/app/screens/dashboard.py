@@ -104,6 +104,8 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
         self.query_one(LogPane).focus()
         self.call_after_refresh(self.draw)
         self.run_worker(self.look_for_servers, group="servers")
+        if self._snapshot.state is State.FAILED:
+            self.run_worker(self.look_back, group="back", exclusive=True)
         self.set_interval(LOOK_AGAIN_S, lambda: self.run_worker(self.look_for_servers, group="servers"))
 
     def take(self, feed: Feed) -> None:
@@ -116,9 +118,12 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
     def show(self, snapshot: Snapshot) -> None:
         """Draw this snapshot."""
         other = snapshot.run != self._snapshot.run
+        failed = snapshot.state is State.FAILED and (other or self._snapshot.state is not State.FAILED)
         self._snapshot = snapshot
         if other:
             self.forget_pending()
+        if failed:
+            self.run_worker(self.look_back, group="back", exclusive=True)
         self.draw()
 
     def draw(self) -> None:
@@ -161,7 +166,9 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
             if free and snapshot.verdict.fixes:
                 keys.append(("a", "apply fix", "apply_fix"))
             if free and snapshot.state is State.FAILED:
-                keys += [("R", "relaunch", "restart"), ("B", "go back", "go_back")]
+                keys.append(("R", "relaunch", "restart"))
+            if free and snapshot.state is State.FAILED and self.can_go_back:
+                keys.append(("B", "go back", "go_back"))
             keys.append(("v", "verdict", "verdict"))
         if free and snapshot.state not in ALIVE:
             keys.append(("L", "launch", "launch"))

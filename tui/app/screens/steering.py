@@ -28,6 +28,7 @@ class Steering:
 
     _busy = ""  # "stop", "restart" or "launch" while its steps are told
     _cancel = False  # nothing after the present step is to be done
+    can_go_back = False  # whether an earlier run reached ready, looked up when a launch has failed
     found_servers = ""  # what the empty state says of servers that others started
 
     # ---- launch
@@ -62,6 +63,16 @@ class Steering:
             self.say("A server is there: R restarts it, S stops it; B goes back after a failed launch.", "warning")
             return
         self._tell(self._feed.go_back(), "launch")
+
+    async def look_back(self) -> None:
+        """Whether there is anything to go back to."""
+        try:
+            found = await self._feed.back_to() is not None
+        except Exception:
+            return
+        if found != self.can_go_back:
+            self.can_go_back = found
+            self.draw()
 
     # ---- stop and restart
 

@@ -88,6 +88,11 @@ class Canvas(Widget):
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
 
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Not `on_blur`, which comes before the focus is gone: the cursor would stay."""
+        super().watch_has_focus(has_focus)
+        self.redraw()
+
     def on_resize(self) -> None:
         self._lines = []
         self.redraw()

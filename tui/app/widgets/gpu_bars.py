@@ -77,12 +77,6 @@ class GpuBars(Canvas, can_focus=True):
         if self.selected:
             self.post_message(self.Explain(self.selected, self._ghosts.get(self.selected.index)))
 
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
-
     def lines(self, width: int, height: int) -> list[Line]:
         if not self._bars:
             return [[(" ", "plain"), (row, "quiet")] for row in wrap(self._empty, width - 2)]

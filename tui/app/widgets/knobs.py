@@ -106,12 +106,6 @@ class Knobs(Canvas, can_focus=True):
     def action_search(self) -> None:
         self.post_message(self.Search())
 
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
-
     def _ask(self, what: str, by: int = 0) -> None:
         if self.selected:
             self.post_message(self.Asked(what, self.selected, by))

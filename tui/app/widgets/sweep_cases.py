@@ -59,9 +59,3 @@ class SweepCases(CursorRows[SweepRow]):
         for row, here in self.seen(height - len(lines)):
             lines.append(row_line(view, row, width, self.glyphs, self.has_focus and here))
         return lines
-
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()

@@ -5,6 +5,9 @@ from tui.app.text import escape, fit, value, wrap
 from tui.app.widgets.canvas import Canvas, Line, length, spread
 from tui.facts import Fix, Verdict
 
+_INDENT = 5  # of "fix  "
+_LEAST_WHY = 3  # rows of reasons and evidence that a fix's own reason may not take
+
 
 class VerdictCard(Canvas):
     """Above the log while there is a verdict that was not put aside."""
@@ -55,8 +58,10 @@ def card(verdict: Verdict, width: int, most_rows: int, glyphs: Glyphs, read_only
     """Title, fixes, reasons, evidence; in that order of importance when rows are few, drawn in reading order."""
     inner = width - 4
     head = _head(verdict, width, glyphs, read_only)
-    fixes = [line for fix in verdict.fixes for line in _fix(fix, inner, glyphs)]
     rows = max(1, most_rows) - 1
+    fixes = [_fix(fix, inner, glyphs) for fix in verdict.fixes]
+    if len(verdict.fixes) * 2 + _LEAST_WHY <= rows:
+        fixes = [line for fix in verdict.fixes for line in _whole_fix(fix, inner, glyphs)]
     fixes = fixes[: max(1, rows)] if rows else []
     room = rows - len(fixes)
     why = wrap(escape(verdict.why), inner, room)
@@ -89,13 +94,21 @@ def _head(verdict: Verdict, width: int, glyphs: Glyphs, read_only: bool) -> Line
     return spread(left, keys, width)
 
 
-def _fix(fix: Fix, inner: int, glyphs: Glyphs) -> list[Line]:
+def _whole_fix(fix: Fix, inner: int, glyphs: Glyphs) -> list[Line]:
+    """Its reason below it where it is too long to stand beside it."""
+    line = _fix(fix, inner, glyphs)
+    if not fix.why or line[-1][0].strip() == escape(fix.why):
+        return [line]
+    return [line[:2], [(" " * _INDENT + fit(escape(fix.why), inner - _INDENT), "quiet")]]
+
+
+def _fix(fix: Fix, inner: int, glyphs: Glyphs) -> Line:
     change = f"{escape(fix.knob)} {value(fix.old)} {glyphs.arrow} {value(fix.new)}"
-    line: Line = [("fix  ", "good"), (fit(change, inner - 5), "strong")]
+    line: Line = [("fix  ", "good"), (fit(change, inner - _INDENT), "strong")]
     room = inner - length(line) - 3
     if room >= 12 and fix.why:
         line.append(("   " + fit(escape(fix.why), room), "quiet"))
-    return [line]
+    return line
 
 
 def as_text(verdict: Verdict) -> str:
