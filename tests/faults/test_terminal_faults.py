@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tui.app.main import HANGUP
 from tui.runs.store import RunStore
 from tui.server.stopping import kill
 
@@ -66,6 +67,17 @@ def test_a_terminal_that_is_gone_ends_the_dashboard_and_not_the_server(
         assert store.load(run.name).alive
     finally:
         list(kill(store.load(run.name)))
+
+
+def test_a_terminal_that_is_gone_ends_the_dashboard_where_hangups_are_ignored(screen, log: Path) -> None:
+    shown = screen("attach", "--log", str(log), program=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"])
+    assert shown.shows("help")
+    shown.close_terminal()
+    for number in range(100):  # the writer is dead, and what waits for it is more than it takes
+        with log.open("a") as file:
+            file.write(f"line {number}\n" * 50)
+        time.sleep(0.05)
+    assert shown.ended() == HANGUP
 
 
 def test_stopped_and_continued_it_draws_everything_again(screen, faults, log: Path) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import gc
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -113,7 +114,7 @@ class SpecdeckApp(App[int], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.call_after_refresh(self.run_worker, self._follow, group="feed")
         if not self.is_headless and not self.is_web:
-            self.set_interval(WATCHDOG_S, self._leave_if_terminal_gone)
+            threading.Thread(target=leave_with_the_terminal, name="terminal", daemon=True).start()
 
     def _make_dashboard(self) -> Dashboard:
         if self._feed.playback is None:
@@ -181,12 +182,6 @@ class SpecdeckApp(App[int], inherit_bindings=False):
     def action_redraw(self) -> None:
         self._frame.forget()
         self.screen.refresh()
-
-    def _leave_if_terminal_gone(self) -> None:
-        """A dropped SSH connection must not leave a dashboard behind. The server is another session: untouched."""
-        if not terminal.alive():
-            # Nothing can be drawn or restored any more, and threads blocked on the dead terminal would hold the exit.
-            os._exit(HANGUP)
 
     # ---- actions
 
@@ -341,6 +336,15 @@ def prepare() -> None:
     sys.setswitchinterval(SWITCH_S)
     gc.disable()
     _share_one_heap()
+
+
+def leave_with_the_terminal() -> None:
+    """A dropped SSH connection must not leave a dashboard behind, also where its shell ignores SIGHUP. The server is
+    another session: untouched. On a thread of its own: Textual's writer dies of the dead terminal, and then the event
+    loop waits for it for ever."""
+    while terminal.alive():
+        time.sleep(WATCHDOG_S)
+    os._exit(HANGUP)  # nothing can be drawn or restored any more
 
 
 def _share_one_heap() -> None:
