@@ -1,6 +1,7 @@
 """A log becomes facts in order, its unfinished bar progress, and the pane gets an index that agrees with them."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -116,17 +117,17 @@ async def test_the_last_words_of_a_server_are_told_without_a_line_after_them(log
 async def test_a_log_is_settled_only_when_its_facts_were_pushed(log: Path) -> None:
     log.write_text(f"{STAMP}Load weight begin. avail mem=94.08 GB\n")
     task, stop = LogTask(log), asyncio.Event()
-    pushing, let = asyncio.Event(), asyncio.Event()
+    pushing, let = threading.Event(), threading.Event()
 
     class SlowPump:
-        async def push(self, facts: list[Fact]) -> None:
+        def fold(self, facts: list[Fact]) -> None:
             if of(WeightsBegin, facts):
                 pushing.set()
-                await let.wait()
+                let.wait()
 
     running = asyncio.create_task(task.run(SlowPump(), stop, lambda facts: None))
     try:
-        await asyncio.wait_for(pushing.wait(), 30)
+        assert await asyncio.to_thread(pushing.wait, 30)
         settled = asyncio.create_task(task.settled())
         done, _ = await asyncio.wait([settled], timeout=0.2)
         assert not done

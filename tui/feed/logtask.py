@@ -25,10 +25,11 @@ class LogTask(LogReading):
     async def run(self, pump: Pump, stop: asyncio.Event, noticed: Callable[[Sequence[Fact]], None]) -> None:
         """Push facts until `stop` is set, telling each batch to `noticed` too, on a thread."""
 
-        def step(quiet: bool) -> tuple[bool, Sequence[Fact]]:
+        def step(quiet: bool) -> bool:
             chunk, facts = self._step(quiet)
             noticed(facts)
-            return chunk.more, facts
+            pump.fold(facts)
+            return chunk.more
 
         try:
             async with aclosing(wake_ups(self.path, stop)) as wakes:
@@ -36,8 +37,7 @@ class LogTask(LogReading):
                     quiet = False
                     while not stop.is_set():
                         self._under_way = True
-                        more, facts = await asyncio.to_thread(step, quiet)
-                        await pump.push(facts)
+                        more = await asyncio.to_thread(step, quiet)
                         self._under_way = False
                         if more:
                             continue

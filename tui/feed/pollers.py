@@ -16,7 +16,7 @@ async def poll_every(
 ) -> None:
     """Push what `poll(now)` finds, then wait `interval_s()`: a slow answer delays the next question."""
     while not stop.is_set():
-        await pump.push(await asyncio.to_thread(poll, clock()))
+        await asyncio.to_thread(lambda: pump.fold(poll(clock())))
         # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with what it waits for.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(interval_s()):
