@@ -284,6 +284,7 @@ class LogView(Protocol):
 
     `index`: the lines of the file that has the log's name now, None before there is one. After a rotation it is another
     object, and `lines_before` counts the lines of the files before it, so that numbers agree with the facts' `line`.
+    One that has `listen(heard)` calls `heard` on the event loop whenever it was read; others are looked at.
     """
 
     @property

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-STREAM, STREAM_S = 5, 1.0  # so many looks with news within this time are a stream
+STREAM, STREAM_S = 4, 1.0  # so many looks with news within this time are a stream
 REST_S = 0.45
 
 
@@ -26,7 +26,11 @@ class Pace:
 
     def rests(self, now: float) -> bool:
         """Whether a stream was drawn a moment ago: nothing is due."""
-        return self.streams(now) and now - self._drew_at < REST_S
+        return self.left_s(now) > 0
+
+    def left_s(self, now: float) -> float:
+        """How long nothing is due yet."""
+        return max(0.0, self._drew_at + REST_S - now) if self.streams(now) else 0.0
 
     def is_due(self, now: float) -> bool:
         """Whether what has come is to be drawn now; then it counts as drawn."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -11,7 +12,10 @@ from tui.feed.logreading import QUIET_S, Clock, LogReading
 from tui.feed.pump import Pump
 from tui.sources.wake import wake_ups
 
-SETTLED_LIMIT_S, SETTLED_LOOK_S = 1.0, 0.02
+SETTLED_LIMIT_S, SETTLED_LOOK_S = 1.0, 0.02  # a burst of 50 000 lines is read in less
+# So many reads within so short a time are a stream, which is read at intervals: each read costs the same, however few
+# lines it finds. A line that comes alone is read at once.
+STREAM, STREAM_S, REST_S = 5, 1.2, 0.2
 
 
 class LogTask(LogReading):
@@ -20,7 +24,13 @@ class LogTask(LogReading):
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
         super().__init__(path, clock)
         self.caught_up = asyncio.Event()
+        self._heard: Callable[[], None] | None = None
+        self._read_at: deque[float] = deque(maxlen=STREAM)
         self._under_way = False  # facts that were read and are not pushed yet
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call `heard`, from the event loop, whenever the log was read; of several listeners the last."""
+        self._heard = heard
 
     async def run(self, pump: Pump, stop: asyncio.Event, noticed: Callable[[Sequence[Fact]], None]) -> None:
         """Push facts until `stop` is set, telling each batch to `noticed` too, on a thread."""
@@ -39,6 +49,8 @@ class LogTask(LogReading):
                         self._under_way = True
                         more = await asyncio.to_thread(step, quiet)
                         self._under_way = False
+                        if self._heard is not None:
+                            self._heard()
                         if more:
                             continue
                         self.caught_up.set()
@@ -46,9 +58,17 @@ class LogTask(LogReading):
                             break
                         quiet = True
                         await asyncio.sleep(QUIET_S)
+                    await self._rest()
         finally:
             self.caught_up.set()  # whoever waits for it waits no longer
             self.close()
+
+    async def _rest(self) -> None:
+        """Not in a log that is quiet."""
+        now = time.monotonic()
+        self._read_at.append(now)
+        if len(self._read_at) == STREAM and now - self._read_at[0] < STREAM_S:
+            await asyncio.sleep(REST_S)
 
     async def settled(self) -> None:
         """Until all that the file holds was pushed and no line waits for the next; `SETTLED_LIMIT_S` at most."""

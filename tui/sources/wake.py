@@ -7,6 +7,7 @@ does not tell of other hosts' writes (network file systems), and where watching 
 import asyncio
 import os
 import threading
+import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ POLL_S = 0.1
 STEP_MS = 40
 """How often watchfiles gathers events, of which each look costs CPU: 10 ms is 0.6 % of a core, 20 ms 0.4 %."""
 DEBOUNCE_MS = 50
+STREAM_S, PAUSE_S = 0.3, 0.1
+"""After changes so close to each other the next ones are waited for, as each look costs the same."""
 
 REMOTE_TYPES = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "drvfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs"),
@@ -143,6 +146,7 @@ class _Watch:
         from watchfiles import watch
 
         # Out of inotify watches or instances, no permission, gone meanwhile: then the ticks alone wake the reader.
+        now = 0.0
         with suppress(OSError, RuntimeError):
             for _ in watch(
                 *directories,
@@ -154,7 +158,11 @@ class _Watch:
                 recursive=False,
                 force_polling=False,
             ):
-                loop.call_soon_threadsafe(self._changed.set)
+                if not self._changed.is_set():  # else it is known, and whoever reads is not ready for it
+                    loop.call_soon_threadsafe(self._changed.set)
+                before, now = now, time.monotonic()
+                if now - before < STREAM_S:
+                    stop.wait(PAUSE_S)
 
 
 def _identity(directory: Path) -> tuple[int, int] | None:

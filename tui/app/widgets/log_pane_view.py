@@ -26,6 +26,7 @@ class LogPaneView(Canvas, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._log: LogView | None = None
+        self._told = False  # the log says itself when it has grown
         self._index: LineIndex | None = None
         self._document: LineDocument | ByteDocument | None = None
         self._errors: tuple[int, ...] = ()
@@ -54,8 +55,13 @@ class LogPaneView(Canvas, can_focus=True):
         if log is self._log:
             return
         self._log = log
+        listen = getattr(log, "listen", None)
+        self._told = listen is not None
+        if listen is not None:
+            listen(self._look_out)
         self._adopt(log.index if log is not None else None)
         self.redraw()
+        self._look_out()
 
     def refresh_log(self, snapshot: Snapshot) -> None:
         """What else is known: where the errors are."""
@@ -65,19 +71,33 @@ class LogPaneView(Canvas, can_focus=True):
         if not (self._following and self._pace.streams(time.monotonic())):
             self.redraw()
 
-    def on_mount(self) -> None:
-        self._look_out()
-
     def on_unmount(self) -> None:
         self._work.stop()
         if self._next_look is not None:
             self._next_look.cancel()
 
     def _look_out(self) -> None:
-        """Ten times a second, for as long as there is nothing new without any of Textual's machinery."""
-        self._next_look = asyncio.get_running_loop().call_later(TICK_S, self._look_out)
-        if self._has_news(time.monotonic()):
+        """Look for news without any of Textual's machinery, and ten times a second as long as that is needed."""
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+        if not self.is_attached or self._log is None:
+            return
+        now = time.monotonic()
+        if self._has_news(now):
             self.call_later(self._tick)
+        if not self._told or self._waits():
+            pause_s = max(TICK_S, self._pace.left_s(now)) if self._told else TICK_S
+            self._next_look = asyncio.get_running_loop().call_later(pause_s, self._look_out)
+
+    def _waits(self) -> bool:
+        """Whether there is more to show than is shown."""
+        log, index, document = self._log, self._index, self._document
+        if log is None or index is None or log.index is not index:
+            return False
+        if not isinstance(document, LineDocument) or document.passed is not None:
+            return True
+        return self._following and (self._held_back or index.scanned != self._seen[0])
 
     def _has_news(self, now: float) -> bool:
         """Whether something is to be done about it now."""
@@ -90,8 +110,7 @@ class LogPaneView(Canvas, can_focus=True):
         if scanned != self._came[0]:
             self._came = (scanned, self._came[1])
             self._pace.news(now)
-        waits = self._held_back or scanned != self._seen[0]
-        return self._following and waits and not self._pace.rests(now)
+        return self._waits() and not self._pace.rests(now)
 
     def _adopt(self, index: LineIndex | None) -> None:
         self._work.stop()
