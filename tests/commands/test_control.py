@@ -1,5 +1,6 @@
 """Starting, restarting and stopping for scripts, on the rehearsal: exit codes, and what is said."""
 
+import re
 import shutil
 import signal
 import socket
@@ -67,6 +68,15 @@ def test_a_script_waits_for_the_end(store: RunStore, unused_tcp_port: int) -> No
 def test_waiting_for_the_end_of_one_that_fails_is_1(store: RunStore, unused_tcp_port: int) -> None:
     words = ["run", "kimi-k2.5-eagle3", *PLAY, "--set", f"port={unused_tcp_port}", "--wait", "stopped"]
     assert main(words) == 1
+
+
+def test_a_stop_says_how_many_requests_are_in_flight(
+    store: RunStore, unused_tcp_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "kimi-k2.5-base", *PLAY, "--set", f"port={unused_tcp_port}", "--wait", "ready"]
+    assert main(words) == 0
+    assert main(["stop", "--yes", "--grace", "5"]) == 0
+    assert re.search(r"^\d+ requests in flight, \d+ waiting\.$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_ctrl_c_while_waiting_leaves_the_server_and_says_so(store: RunStore, unused_tcp_port: int) -> None:

@@ -7,14 +7,18 @@ import time
 from collections.abc import Iterable
 
 from tui.errors import SpecdeckError
+from tui.facts import Loads
 from tui.feed.place import Place
 from tui.feed.pump import Pump
 from tui.feed.targets import of_run
 from tui.feed.watch import Watch
 from tui.runs.store import Run, load_run
+from tui.server import control
 from tui.server.lock import ControlLock, Owner
 from tui.server.stopping import Step
 from tui.snapshot import ENDED, Snapshot, State
+from tui.sources.endpoints import EndpointSource
+from tui.wording import count
 
 PROOF_LIMIT_S = 30.0  # for the port's answer, once the log says that the server is ready
 
@@ -27,6 +31,22 @@ def confirm(question: str, yes: bool) -> bool:
         print("Nobody is there to ask: add --yes.", file=sys.stderr)
         return False
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def in_flight(run: Run) -> str:
+    """How many requests a stop must wait for, in a sentence; empty where the server does not tell. At most seconds."""
+    target = of_run(run)
+    if target.url is None or control.port_is_ours(run) is not True:
+        return ""
+    source = EndpointSource(target.url, target.api_key)
+    try:
+        loads = [load for fact in source.poll(time.time()) if isinstance(fact, Loads) for load in fact.loads]
+    finally:
+        source.close()
+    if not any(load.running is not None for load in loads):
+        return ""
+    running, waiting = (sum(counts) for counts in zip(*((x.running or 0, x.waiting or 0) for x in loads), strict=True))
+    return f"{count(running)} requests in flight, {count(waiting)} waiting."
 
 
 def take(run: Run) -> ControlLock:

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.control import confirm, print_json, serves, take, tell, wait_for
+    from tui.commands.control import confirm, in_flight, print_json, serves, take, tell, wait_for
     from tui.commands.knobwords import assignments
     from tui.feed.memory import memory_back
     from tui.feed.place import place_of
@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     if fatal:
         print("Nothing is stopped, for the launch would fail:", *fatal, sep="\n", file=sys.stderr)
         return 2
+    if not options.json and (told := in_flight(found)):
+        print(told)
     if not confirm(f"Restart {found.profile or found.name} with its knobs {words}?", options.yes):
         return 2
     with take(found):

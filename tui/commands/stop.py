@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tui.commands.control import confirm, print_json, take, tell
+    from tui.commands.control import confirm, in_flight, print_json, take, tell
     from tui.feed.memory import memory_back
     from tui.feed.place import place_of
     from tui.runs.store import RunStore
@@ -27,6 +27,8 @@ def run(options: argparse.Namespace) -> int:
     if not found.alive and not server_tree(found.server, found.keeper, found.tree):
         print(f"{found.name} does not run any more.")
         return 0
+    if not options.json and (told := in_flight(found)):
+        print(told)
     pid = found.server.pid if found.server else "–"
     if not confirm(f"Stop {found.profile or found.name} (process {pid}, {found.url})?", options.yes):
         return 2
