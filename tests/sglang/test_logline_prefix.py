@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tui.facts import LoadProgress, PoolEnd
+from tui.facts import DecodeBatch, LoadProgress, PoolEnd
+from tui.sglang.grammar import MOST_RANKS
 from tui.sglang.prefix import Splitter, quick_record, rank_of
 
 MESSAGE = "Memory pool end. avail mem=2.09 GB"
@@ -122,3 +123,11 @@ def test_the_quick_way_agrees_with_the_thorough_way():
         assert [quick_record(line)] == Splitter().split(line)
     for line in ("", "[", "[2026-11-29 12:00:00.250 TP0] x", "[2026-11-29 25:00:00] x", "x" * 200 + "] y"):
         assert quick_record(line) is None
+
+
+@pytest.mark.parametrize("message", [MESSAGE, "Decode batch, #running-req: 1, #token: 9, token usage: 0.00, gen"])
+def test_of_invented_ranks_no_more_are_told_than_a_cluster_may_have(read, message):
+    lines = [f"[2026-11-29 12:00:00 TP{number}] {message}" for number in range(MOST_RANKS + 500)]
+    ranks = {fact.rank for fact in read([*lines, lines[3]]) if isinstance(fact, PoolEnd | DecodeBatch)}
+    assert len(ranks) == MOST_RANKS
+    assert "TP3" in ranks

@@ -29,6 +29,7 @@ _REQUESTS = ("Receive: obj=", "Finish: obj=")
 
 _ANNOUNCED = ("hit an exception", "Initialization failed")
 _MOST_INSIDE = 100
+MOST_RANKS = 4096  # of a whole cluster's ranks in one log there are fewer; whoever invents more fills the memory
 
 
 class LogGrammar:
@@ -49,6 +50,7 @@ class LogGrammar:
         self._recent = ""  # an unknown stamped line: its stamp is read only if somebody asks
         self._captures = 0
         self._batch_sizes: dict[str | None, tuple[int, ...]] = {}
+        self._ranks: set[str | None] = {None}
         self._hinted: set[type[LogFact]] = set()  # of a busy server's lines the first one is asked for its version
 
     def feed(self, number: int, text: str, seen_at: float) -> list[Fact]:
@@ -99,11 +101,11 @@ class LogGrammar:
         decode = quick_decode(text, number) if DecodeBatch in self._hinted else None
         if decode is not None:
             self._stamp, self._recent = decode.at, ""
-            return [decode]
+            return [decode] if decode.rank in self._ranks or self._is_rank(decode.rank) else []
         if text.find("[20", 1) >= 0:
             return None
         record = quick_record(text)
-        if record is None or record.at is None:
+        if record is None or record.at is None or not self._is_rank(record.rank):
             return None
         message = record.message
         fact: LogFact | None
@@ -122,6 +124,8 @@ class LogGrammar:
         return [fact, *self._hinter.hints(message, record.at, number, record.rank)]
 
     def _record(self, number: int, record: Record, seen_at: float, facts: list[Fact]) -> None:
+        if not self._is_rank(record.rank):
+            return
         if record.at is not None:
             self._stamp, self._recent = record.at, ""
         at = record.at if record.at is not None else self._last_stamp(seen_at)
@@ -141,6 +145,12 @@ class LogGrammar:
             found = self._contextual(message, at, number, rank)
         facts += self._hinter.hints(message, at, number, rank)
         facts += (self._remember(fact) for fact in found)
+
+    def _is_rank(self, rank: str | None) -> bool:
+        """Whether it is one of the first so many ranks."""
+        if rank not in self._ranks and len(self._ranks) <= MOST_RANKS:
+            self._ranks.add(rank)
+        return rank in self._ranks
 
     def _contextual(self, message: str, at: float, number: int, rank: str | None) -> list[LogFact]:
         """Lines that mean something only after others: title-less capture bars, the list of graph sizes."""
