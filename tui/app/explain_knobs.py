@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from tui.app.explain import Equation, Explained, equation, in_force
 from tui.app.text import DASH, count, value
+from tui.sglang.fraction import ACTIVATION_MIB, GRAPH_MIB
 from tui.sglang.versions import parse_version
 from tui.snapshot import Snapshot
 
@@ -14,8 +15,6 @@ ORIGINS = {
     "": "nobody set it: SGLang's own default or choice holds",
 }
 STEP = 0.01
-# SGLang's allowances when it chooses the fraction itself, MiB: see tui.sglang.fraction.
-GRAPH_MIB, ACTIVATION_MIB = 2, 1.5
 
 
 def knob_entry(

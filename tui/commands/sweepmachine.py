@@ -19,8 +19,8 @@ from tui.server.profiles import Profile, find, set_knobs
 from tui.snapshot import ENDED, Phase, Snapshot, State
 
 _GRACE_S = 30.0
-_TOLERANCE_GIB = 0.5
-_RISE_S = 1.5
+_TOLERANCE_GIB = 0.5  # other programs on the GPU; a server's own memory is many times this
+_RISE_S = 1.5  # a judgement: a driver gives back the memory of a dead process over seconds
 _RISES = 10
 _LAUNCH_S = 30.0  # between a launch and the note of its run lie tenths of a second
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tui.forecast.amounts import computed, estimated, learned, measured
 from tui.forecast.machine import Gpu, Learned, Machine
 from tui.frozen import frozen
+from tui.sglang.fraction import ACTIVATION_MIB, GRAPH_MIB
 from tui.sglang.memknobs import MemoryKnobs, ModelTraits
 from tui.sglang.prefillgraph import prefill_graph
 from tui.sglang.speculation import DEFAULT_RUNNING_REQUESTS, has_draft_model
@@ -17,14 +18,12 @@ from tui.sglang.versions import Version
 from tui.snapshot import UNKNOWN, Amount
 
 _GIB = 1024  # MiB
-_ACTIVATION_MIB = 1.5
-_GRAPH_MIB = 2.0
 _DEFAULT_PREFILL_TOKENS = 16384
 # ranks of one server: (GiB, least, most) of CUDA context, NCCL and custom all-reduce on one GPU.
 _CONTEXT = ((4, (1.4, 0.8, 2.4)), (2, (0.8, 0.4, 1.4)), (1, (0.45, 0.25, 0.9)))
 _DRIVER_SHARE = (0.006, 0.002, 0.013)  # of the card: what the driver keeps and never calls free
 _HOST_PROCESSES = (1.2, 0.5, 2.5)
-_HOST_DIFFERS_GIB = 0.5  # between two starts: other programs share a host's memory
+_HOST_DIFFERS_GIB = 0.5  # between two starts: other programs share a host's memory; a judgement, no measurement
 CPU_GRAPH_MAX_BS = 32
 # Draft weights per rank when nobody says: SGLang reserves 2 GiB for EAGLE heads and 6 GiB for a whole model.
 _DRAFT_GUESS = {"STANDALONE": (4.0, 0.1, 8.0)}
@@ -112,10 +111,10 @@ def activations(
     if past.activations_gib is not None:
         return learned(past.activations_gib, "how far free memory fell in earlier runs")
     tokens = chunk_tokens(version, gpu_mem_mib, knobs)
-    most = _ACTIVATION_MIB * max(tokens, 2048) / _GIB
+    most = ACTIVATION_MIB * max(tokens, 2048) / _GIB
     # A host has no fixed end of memory to run into, and its batches are worked off in place.
     middle, least = (most / 12, 0.0) if machine.device == "cpu" else (most / 3, most / 15)
-    return estimated(middle, least, most, f"prefills of {tokens} tokens; SGLang allows {_ACTIVATION_MIB} MiB each")
+    return estimated(middle, least, most, f"prefills of {tokens} tokens; SGLang allows {ACTIVATION_MIB} MiB each")
 
 
 def graphs(
@@ -137,12 +136,12 @@ def graphs(
     largest = (batch or 160) if knobs.decode_graph_enabled else 0
     if algorithm is not None:
         largest = min(largest, knobs.max_running_requests or DEFAULT_RUNNING_REQUESTS)
-    decode = _GRAPH_MIB * largest * (2 if has_draft_model(algorithm) else 1)
+    decode = GRAPH_MIB * largest * (2 if has_draft_model(algorithm) else 1)
     prefill = prefill_graph(version, chunked_prefill_size(version, gpu_mem_mib, knobs), knobs, traits)
     mib = decode + (prefill.reserve_mib if prefill.enabled else 0)
     if mib == 0:
         return computed(0.0, "no graphs are captured")
-    why = f"{_GRAPH_MIB:g} MiB for each of {largest} batches"
+    why = f"{GRAPH_MIB:g} MiB for each of {largest} batches"
     if has_draft_model(algorithm):
         why += ", of target and draft"
     if prefill.enabled and prefill.reserve_mib:

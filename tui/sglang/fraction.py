@@ -14,6 +14,8 @@ from tui.sglang.versions import Era, Version, find_era
 
 _GIB = 1024  # MiB
 _DEFAULT_MAX_PREFILL_TOKENS = 16384
+ACTIVATION_MIB = 1.5  # SGLang's allowance for each token of a prefill chunk
+GRAPH_MIB = 2  # and for each request of the largest decode graph
 _CONSTANT_MIB = 512
 _FLOOR_MIB = 10 * _GIB
 _AITER_FACTOR, _AITER_CONTEXT = 0.85, 8192
@@ -187,10 +189,10 @@ def _terms_of_formula(
     graph = prefill_graph(version, chunk, knobs, model)
     terms: list[Term] = [
         ("constant", _CONSTANT_MIB),
-        ("activations", 1.5 * _activation_tokens(version, knobs, chunk, batch)),
+        ("activations", ACTIVATION_MIB * _activation_tokens(version, knobs, chunk, batch)),
     ]
     if not by_role or decode_graph:
-        terms.append(("decode graphs", 2 * batch))
+        terms.append(("decode graphs", GRAPH_MIB * batch))
     terms.append(("ranks", knobs.tp * knobs.pp / 8 * _GIB))
     if knobs.dp_attention and not (by_role and role == "prefill"):
         dp = knobs.attn_dp
