@@ -163,6 +163,7 @@ class Snapshot:
     """Everything a view draws, at one moment."""
 
     at: float
+    opening: bool = False  # nothing has been looked at yet: what is not told here may be there
     state: State = State.UNKNOWN
     state_reason: str = ""
     run: str | None = None

@@ -43,6 +43,9 @@ async def test_the_first_frame_does_not_wait_for_the_feed(fake) -> None:
         assert "help" in footer(app)
         assert "leave" in footer(app)
         assert "restart" not in footer(app)
+        shown = "\n".join(app.dashboard.query_one(name).text() for name in ("#status", "#plot", "#log-pane"))
+        assert "opening" in shown
+        assert "no server" not in shown.lower()
         await pilot.press("L", "S")  # nothing can be started or stopped yet
         assert app.screen is app.dashboard
         may_go_on.set()

@@ -19,7 +19,7 @@ class OpeningFeed(NoControl):
     history = None
 
     def __init__(self) -> None:
-        self.snapshot = Snapshot(at=time.time())
+        self.snapshot = Snapshot(at=time.time(), opening=True)
 
     @property
     def log(self) -> LogView | None:

@@ -265,7 +265,9 @@ def _runs(cells: list[tuple[str, str]]) -> Line:
 def _nothing(snapshot: Snapshot, width: int, rows: int) -> list[Line]:
     """An empty plot says why, and what to do."""
     progress = snapshot.progress
-    if snapshot.ready_at is not None and snapshot.exited_at is None:
+    if snapshot.opening:
+        words = "Looking at this machine: its GPUs, its servers, their logs."
+    elif snapshot.ready_at is not None and snapshot.exited_at is None:
         words = "Ready. Nobody has asked for tokens yet."
     elif snapshot.state is State.STARTING:
         words = "Tokens per second appear here as soon as the server decodes."

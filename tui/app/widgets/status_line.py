@@ -87,6 +87,8 @@ def _state(snapshot: Snapshot, glyphs: Glyphs) -> Line:
 def state_word(snapshot: Snapshot) -> str:
     """How the server is, in a word: its phase where there is one to tell."""
     state, phase = snapshot.state, snapshot.progress.phase
+    if snapshot.opening:
+        return "opening"
     if state in ENDED or phase is Phase.ENDED:
         return state.value
     if phase is Phase.NONE and state is not State.UNKNOWN:
