@@ -2,8 +2,9 @@
 
 from collections import deque
 
-STREAM, STREAM_S = 4, 1.0  # so many looks with news within this time are a stream
-REST_S = 0.45
+STREAM, STREAM_S = 4, 0.85  # so many looks with news within this time are a stream
+REST_S = 0.55
+EARLY_S = 0.25  # so much sooner where the rest of the screen is drawn anyway: one drawing costs less than two
 
 
 class Pace:
@@ -32,9 +33,9 @@ class Pace:
         """How long nothing is due yet."""
         return max(0.0, self._drew_at + REST_S - now) if self.streams(now) else 0.0
 
-    def is_due(self, now: float) -> bool:
-        """Whether what has come is to be drawn now; then it counts as drawn."""
-        if self.rests(now):
+    def is_due(self, now: float, *, anyway: bool = False) -> bool:
+        """Whether what has come is to be drawn now; then it counts as drawn. `anyway`: other things are drawn now."""
+        if self.left_s(now) > (EARLY_S if anyway else 0.0):
             return False
         self._drew_at = now
         return True

@@ -66,7 +66,7 @@ class LogPaneView(Canvas, can_focus=True):
     def refresh_log(self, snapshot: Snapshot) -> None:
         """What else is known: where the errors are."""
         self._errors = snapshot.error_lines
-        self._tick()
+        self._tick(anyway=True)
         self._shown_lines = self._lines_total()
         if not (self._following and self._pace.streams(time.monotonic())):
             self.redraw()
@@ -132,7 +132,7 @@ class LogPaneView(Canvas, can_focus=True):
             self._work.filter(passed)
         self._document = LineDocument(index, passed, folding=self._filter is None)
 
-    def _tick(self) -> None:
+    def _tick(self, anyway: bool = False) -> None:
         """Look whether there is something new; nothing is drawn when there is not."""
         log = self._log
         if log is None:
@@ -155,7 +155,7 @@ class LogPaneView(Canvas, can_focus=True):
         if seen != self._came:
             self._pace.news(now)
             self._came = seen
-        if self._following and (seen != self._seen or self._held_back) and self._pace.is_due(now):
+        if self._following and (seen != self._seen or self._held_back) and self._pace.is_due(now, anyway=anyway):
             self.redraw()
 
     def _by_lines(self, index: LineIndex) -> None:
