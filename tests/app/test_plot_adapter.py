@@ -1,8 +1,10 @@
 """plotext behind its adapter: exact sizes, holes stay holes."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tui.app.plot_adapter import curve
+from tui.app.plot_adapter import curve, thinned
 
 
 def blank(line: str) -> str:
@@ -38,3 +40,37 @@ def test_ascii_needs_no_braille() -> None:
     lines = curve([(0.0, 1.0), (10.0, 2.0)], (20, 4), (0.0, 10.0), (0.0, 3.0), marker="*")
     assert all(line.isascii() for line in lines)
     assert any("*" in line for line in lines)
+
+
+POINTS = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 50)), min_size=1, max_size=300).map(sorted)
+
+
+@given(points=POINTS, columns=st.integers(1, 40))
+def test_of_each_column_the_lowest_and_the_highest_are_kept(points, columns) -> None:
+    step = 100 / columns
+    kept = thinned(points, 0.0, step)
+    assert set(kept) <= set(points)
+    assert kept == sorted(kept)
+    for column in {int(x // step) for x, _ in points}:
+        before = [y for x, y in points if int(x // step) == column]
+        after = [y for x, y in kept if int(x // step) == column]
+        assert (min(after), max(after)) == (min(before), max(before))
+        assert len(after) <= 2
+
+
+@pytest.mark.parametrize("marker", ["braille", "*"])
+@given(points=POINTS)
+def test_a_filled_curve_is_the_line_and_all_below_it(marker, points) -> None:
+    line, filled = (curve(points, (20, 6), (0, 100), (0, 50), marker, fill=fill) for fill in (False, True))
+    for column in range(20):
+        drawn = [row[column] not in (" ", "\u2800") for row in line]
+        top = drawn.index(True) if True in drawn else len(drawn)
+        assert [row[column] not in (" ", "\u2800") for row in filled] == [at >= top for at in range(6)]
+    if marker == "braille":
+        assert all(ord(new) & ord(old) == ord(old) for a, b in zip(line, filled, strict=True)
+                   for old, new in zip(a, b, strict=True) if old not in (" ", "\u2800"))  # fmt: skip
+
+
+def test_a_day_of_points_costs_no_more_than_the_canvas_shows() -> None:
+    points = [(second * 20.0, 900 + second * 7919 % 200) for second in range(4096)]
+    assert len(thinned(points, 0.0, points[-1][0] / 200)) <= 402
