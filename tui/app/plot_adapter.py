@@ -23,8 +23,8 @@ def curve(
     """A line through `points` on a canvas of `size` (columns, rows), one string per row, each `columns` long.
 
     `x_limits` and `y_limits` are the values at the canvas's edges. Points further apart in x than `gap` are not joined.
-    `fill`: everything below the line, too. Not by plotext's own filling, which takes 0.25 ms and 0.2 MiB for each point:
-    a second and 800 MiB for a day of them.
+    `fill`: everything below the line, too. Not by plotext's own filling, which takes 0.25 ms and 0.2 MiB for each
+    point: a second and 800 MiB for a day of them.
     """
     columns, rows = size
     if columns <= 0 or rows <= 0:
