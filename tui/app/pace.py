@@ -2,7 +2,7 @@
 
 from collections import deque
 
-STREAM, STREAM_S = 4, 0.85  # so many looks with news within this time are a stream
+STREAM, STREAM_S = 5, 0.9  # so many looks with news within this time are a stream
 REST_S = 0.55
 EARLY_S = 0.25  # so much sooner where the rest of the screen is drawn anyway: one drawing costs less than two
 

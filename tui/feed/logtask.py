@@ -15,7 +15,7 @@ from tui.sources.wake import wake_ups
 SETTLED_LIMIT_S, SETTLED_LOOK_S = 1.0, 0.02  # a burst of 50 000 lines is read in less
 # So many reads within so short a time are a stream, which is read at intervals: each read costs the same, however few
 # lines it finds. A line that comes alone is read at once.
-STREAM, STREAM_S, REST_S = 5, 1.2, 0.2
+STREAM, STREAM_S, REST_S = 5, 0.9, 0.15
 
 
 class LogTask(LogReading):
@@ -37,6 +37,8 @@ class LogTask(LogReading):
 
         def step(quiet: bool) -> bool:
             chunk, facts = self._step(quiet)
+            if chunk.parts:
+                self._read_at.append(time.monotonic())
             noticed(facts)
             pump.fold(facts)
             return chunk.more
@@ -65,9 +67,7 @@ class LogTask(LogReading):
 
     async def _rest(self) -> None:
         """Not in a log that is quiet."""
-        now = time.monotonic()
-        self._read_at.append(now)
-        if len(self._read_at) == STREAM and now - self._read_at[0] < STREAM_S:
+        if len(self._read_at) == STREAM and time.monotonic() - self._read_at[0] < STREAM_S:
             await asyncio.sleep(REST_S)
 
     async def settled(self) -> None:

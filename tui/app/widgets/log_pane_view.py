@@ -152,9 +152,9 @@ class LogPaneView(Canvas, can_focus=True):
             self._work.keep_up(document.passed)
         seen = (index.scanned, self._total())
         now = time.monotonic()
-        if seen != self._came:
+        if seen[0] != self._came[0]:
             self._pace.news(now)
-            self._came = seen
+        self._came = seen
         if self._following and (seen != self._seen or self._held_back) and self._pace.is_due(now, anyway=anyway):
             self.redraw()
 
