@@ -50,7 +50,9 @@ def as_text(rows: Iterable[Row]) -> str:
 
 def as_markdown(rows: Iterable[Row]) -> str:
     lines = ["| " + " | ".join(HEADS) + " |", "|---" * len(HEADS) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(cells(row)) + " |" for row in rows)])
+    # A search for "a|b" is named in one of them.
+    named = [[cell.replace("|", "\\|") for cell in cells(row)] for row in rows]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in named)])
 
 
 def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
