@@ -6,6 +6,9 @@ from types import ModuleType
 
 import fakes
 import pytest
+from log_screen import Log, Screen
+
+from tui.app.main import SpecdeckApp
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +31,35 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path):
 def fake() -> ModuleType:
     """What the app is shown: `fake.serving()`, `fake.FakeFeed(...)` and so on."""
     return fakes
+
+
+@pytest.fixture
+def log(tmp_path):
+    made = Log(tmp_path / "server.log")
+    yield made
+    made.index.close()
+
+
+@pytest.fixture
+def open_screen(fake, log):
+    """`async with open_screen() as screen`: the app with `log` in its feed."""
+
+    class Opened:
+        def __init__(self, size=(120, 40), snapshot=None) -> None:
+            feed = fake.FakeFeed(snapshot or fake.serving())
+            feed.log = log
+            self.feed = feed
+            self.test = SpecdeckApp(feed).run_test(size=size)
+
+        async def __aenter__(self) -> Screen:
+            pilot = await self.test.__aenter__()
+            await pilot.pause()
+            screen = Screen(pilot, self.feed)
+            screen.pane.focus()
+            await screen.settle()
+            return screen
+
+        async def __aexit__(self, *error) -> None:
+            await self.test.__aexit__(*error)
+
+    return Opened

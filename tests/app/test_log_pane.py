@@ -6,124 +6,10 @@ import time
 from dataclasses import replace
 
 import pytest
+from log_screen import STAMP, numbered, traceback
 
 from tui.app.main import SpecdeckApp
-from tui.app.pace import Pace
 from tui.app.widgets.log_pane import LogPane
-from tui.sources.lineindex import LineIndex
-
-STAMP = "[2026-11-29 12:40:00 TP{}] "
-
-
-def traceback(rank: int, frames: int = 6) -> list[str]:
-    lines = [STAMP.format(rank) + "Scheduler hit an exception: Traceback (most recent call last):"]
-    for i in range(frames):
-        lines += [f'  File "/opt/sglang/scheduler.py", line {100 + i}, in step_{i}', "    run()"]
-    return [*lines, f"RuntimeError: Not enough memory on rank {rank}.", ""]
-
-
-class Log:
-    """A log file with its index, as the feed hands it to the pane."""
-
-    def __init__(self, path) -> None:
-        self.path, self.lines_before = path, 0
-        path.write_bytes(b"")
-        self.index = LineIndex.open(path)
-
-    def write(self, *lines: str, end: str = "\n") -> None:
-        with self.path.open("a", encoding="utf-8", newline="") as file:
-            file.write("\n".join(lines) + end)
-        while self.index.grow():
-            pass
-
-    def rotate(self) -> None:
-        self.lines_before += self.index.count
-        self.path.rename(self.path.with_suffix(".1"))
-        self.path.write_bytes(b"")
-        self.index.close()
-        self.index = LineIndex.open(self.path)
-
-
-@pytest.fixture
-def log(tmp_path):
-    made = Log(tmp_path / "server.log")
-    yield made
-    made.index.close()
-
-
-class Screen:
-    """The running app with its pane."""
-
-    def __init__(self, pilot, feed) -> None:
-        self.pilot, self.feed = pilot, feed
-        self.pane: LogPane = pilot.app.dashboard.query_one(LogPane)
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.settle()
-
-    async def settle(self) -> None:
-        await self.pilot.pause()
-        while busy := [worker for worker in self.pilot.app.workers if worker.group.startswith("log-")]:
-            await self.pilot.app.workers.wait_for_complete(busy)
-        await self.pilot.pause()
-
-    async def tick(self) -> None:
-        """A look after so long a rest that what is new is drawn at once."""
-        self.pane._pace = Pace()
-        self.pane._tick()
-        await self.settle()
-
-    async def type(self, key: str, text: str) -> None:
-        await self.press(key)
-        field = self.pilot.app.screen.query_one("Input")
-        field.value = text
-        await self.press("enter")
-
-    @property
-    def title(self) -> str:
-        return self.pane.text().split("\n")[0]
-
-    @property
-    def rows(self) -> list[str]:
-        return self.pane.text().split("\n")[1:]
-
-    @property
-    def cursor(self) -> str | None:
-        return next((row for row in self.rows if row.startswith("▸")), None)
-
-    @property
-    def message(self) -> str:
-        return self.pilot.app.dashboard.query_one("Footer").message
-
-
-@pytest.fixture
-def open_screen(fake, log):
-    """`async with open_screen() as screen`: the app with `log` in its feed."""
-
-    class Opened:
-        def __init__(self, size=(120, 40), snapshot=None) -> None:
-            feed = fake.FakeFeed(snapshot or fake.serving())
-            feed.log = log
-            self.feed = feed
-            self.test = SpecdeckApp(feed).run_test(size=size)
-
-        async def __aenter__(self) -> Screen:
-            pilot = await self.test.__aenter__()
-            await pilot.pause()
-            screen = Screen(pilot, self.feed)
-            screen.pane.focus()
-            await screen.settle()
-            return screen
-
-        async def __aexit__(self, *error) -> None:
-            await self.test.__aexit__(*error)
-
-    return Opened
-
-
-def numbered(first: int, stop: int) -> list[str]:
-    return [f"line {number}" for number in range(first, stop)]
 
 
 async def test_without_a_log_it_says_what_to_do(fake) -> None:
@@ -375,95 +261,6 @@ async def test_a_rotated_log_is_followed_from_its_new_file(open_screen, log) -> 
         assert screen.rows == [" fresh"]
 
 
-async def test_search_finds_marks_and_goes_on(open_screen, log) -> None:
-    log.write(*[f"line {i}" + (" needle" if i % 100 == 0 else "") for i in range(1, 501)])
-    async with open_screen() as screen:
-        await screen.type("slash", "NEEDLE".lower())
-        assert screen.cursor == "▸line 500 needle"
-        await screen.press("N")
-        assert screen.cursor == "▸line 400 needle"
-        row = next(i for i, row in enumerate(screen.rows) if row == screen.cursor)
-        assert ("needle", "cursor") in screen.pane._lines[row + 1]
-        await screen.press("n", "n")
-        assert screen.cursor == "▸line 100 needle"
-        assert "other end" in screen.message
-
-
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [("alpha", "Alpha"), ("Alpha", "Alpha"), ("ALPHA", None), ("/al.+a$/", "Alpha"), ("a.p", None), ("!alpha", "beta")],
-)
-async def test_what_can_be_searched(open_screen, log, typed: str, found: str | None) -> None:
-    log.write("Alpha", "beta")
-    async with open_screen() as screen:
-        await screen.type("slash", typed)
-        assert screen.cursor == (None if found is None else f"▸{found}")
-        if found is None:
-            assert "nowhere" in screen.message
-
-
-async def test_a_broken_expression_is_told_and_changes_nothing(open_screen, log) -> None:
-    log.write("Alpha")
-    async with open_screen() as screen:
-        await screen.type("slash", "/(/")
-        assert "not a regular expression" in screen.message
-        await screen.type("ampersand", "/[/")
-        assert screen.rows == [" Alpha"]
-
-
-async def test_a_filter_shows_what_matches_and_keeps_up(open_screen, log) -> None:
-    log.write(*numbered(1, 300))
-    async with open_screen() as screen:
-        await screen.type("ampersand", "9")
-        assert screen.rows[-1] == " line 299"
-        assert all("9" in row for row in screen.rows)
-        assert "57 lines" in screen.title
-        log.write("line 300", "line 309", "half 9", end="")
-        await screen.tick()
-        screen.pane._window._jumped_at -= 1
-        await screen.tick()
-        assert screen.rows[-1] == " line 309"
-        await screen.press("escape")
-        assert screen.rows[-1] == " half 9"
-
-
-async def test_an_inverse_filter_leaves_matches_out(open_screen, log) -> None:
-    log.write("Decode batch 1", "keep 1", "Decode batch 2", "keep 2")
-    async with open_screen() as screen:
-        await screen.type("ampersand", "!decode")
-        assert screen.rows == [" keep 1", " keep 2"]
-
-
-async def test_a_filter_that_nothing_passes_says_how_to_end_it(open_screen, log) -> None:
-    log.write("a")
-    async with open_screen() as screen:
-        await screen.type("ampersand", "zzz")
-        assert "No line passes" in screen.pane.text()
-        await screen.type("ampersand", "")
-        assert screen.rows == [" a"]
-
-
-async def test_the_cursor_stays_on_its_line_when_a_filter_ends(open_screen, log) -> None:
-    log.write(*numbered(1, 300))
-    async with open_screen() as screen:
-        await screen.type("ampersand", "/7$/")
-        await screen.press("k", "k", "escape")
-        assert screen.cursor == "▸line 277"
-
-
-async def test_requests_of_monitors_can_be_hidden(open_screen, log) -> None:
-    poll = 'INFO:     127.0.0.1:4 - "GET /metrics HTTP/1.1" 200 OK'
-    log.write("one", poll, 'INFO:     1.2.3.4:5 - "POST /generate HTTP/1.1" 200 OK', poll)
-    async with open_screen() as screen:
-        assert ("faint") in {style for line in screen.pane._lines for _, style in line}
-        await screen.press("h")
-        assert [row.split(" - ")[-1] for row in screen.rows] == [" one", '"POST /generate HTTP/1.1" 200 OK']
-        await screen.type("ampersand", "one")
-        assert screen.rows == [" one"]
-        await screen.press("escape", "h")
-        assert len(screen.rows) == 4
-
-
 async def test_go_to_a_line_of_the_verdict(open_screen, log) -> None:
     log.write(*numbered(1, 500))
     async with open_screen() as screen:
@@ -544,3 +341,15 @@ async def test_nothing_is_news_until_the_log_grows_and_then_it_is_seen_without_b
         await asyncio.wait_for(drawn.wait(), 30)
         await screen.settle()
         assert not screen.pane._has_news(time.monotonic())
+
+
+async def test_a_log_that_tells_when_it_was_read_is_not_looked_at(open_screen, log) -> None:
+    log.write("one")
+    heard = []
+    log.listen = heard.append
+    async with open_screen() as screen:
+        log.write("two")
+        assert screen.pane._next_look is None
+        heard[-1]()
+        await screen.settle()
+        assert screen.rows == [" one", " two"]

@@ -343,7 +343,7 @@ def prepare() -> None:
 def leave_with_the_terminal() -> None:
     """A dropped SSH connection must not leave a dashboard behind, also where its shell ignores SIGHUP. The server is
     another session: untouched. On a thread of its own: Textual's writer dies of the dead terminal, and then the event
-    loop waits for it for ever."""
+    loop waits for it for ever. What the heap does not use is given back at times, as somebody must who has a clock."""
     looks = 0
     while terminal.alive():
         time.sleep(WATCHDOG_S)

@@ -1,8 +1,7 @@
 """When new lines of the log are drawn."""
 
-from collections import deque
+from tui.sources.stream import Stream
 
-STREAM, STREAM_S = 5, 0.9  # so many looks with news within this time are a stream
 REST_S = 0.55
 EARLY_S = 0.25  # so much sooner where the rest of the screen is drawn anyway: one drawing costs less than two
 
@@ -14,16 +13,16 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._news_at: deque[float] = deque(maxlen=STREAM)
+        self._stream = Stream()
         self._drew_at = -1e9
 
     def news(self, now: float) -> None:
         """Something has come."""
-        self._news_at.append(now)
+        self._stream.news(now)
 
     def streams(self, now: float) -> bool:
         """Whether lines come so fast that each is not drawn by itself."""
-        return len(self._news_at) == STREAM and now - self._news_at[0] < STREAM_S
+        return self._stream.flows(now)
 
     def rests(self, now: float) -> bool:
         """Whether a stream was drawn a moment ago: nothing is due."""

@@ -33,7 +33,7 @@ def curve(
         return [" " * columns] * rows
     step = (x_limits[1] - x_limits[0]) / (columns * DOTS)
     points = thinned(points, x_limits[0], step)
-    gap = None if gap is None else max(gap, 3 * step)
+    gap = None if gap is None else max(gap, 3 * step)  # what is left of two columns may lie two of them apart
     import plotext  # 60 ms and a shared library: only when something is drawn
 
     library: Any = plotext

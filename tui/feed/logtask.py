@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -10,12 +9,11 @@ from pathlib import Path
 from tui.facts import Fact
 from tui.feed.logreading import QUIET_S, Clock, LogReading
 from tui.feed.pump import Pump
+from tui.sources.stream import Stream
 from tui.sources.wake import wake_ups
 
 SETTLED_LIMIT_S, SETTLED_LOOK_S = 1.0, 0.02  # a burst of 50 000 lines is read in less
-# So many reads within so short a time are a stream, which is read at intervals: each read costs the same, however few
-# lines it finds. A line that comes alone is read at once.
-STREAM, STREAM_S, REST_S = 5, 0.9, 0.15
+REST_S = 0.15  # between two reads of a log that streams; a line that comes alone is read at once
 
 
 class LogTask(LogReading):
@@ -25,7 +23,7 @@ class LogTask(LogReading):
         super().__init__(path, clock)
         self.caught_up = asyncio.Event()
         self._heard: Callable[[], None] | None = None
-        self._read_at: deque[float] = deque(maxlen=STREAM)
+        self._stream = Stream()
         self._under_way = False  # facts that were read and are not pushed yet
 
     def listen(self, heard: Callable[[], None]) -> None:
@@ -38,7 +36,7 @@ class LogTask(LogReading):
         def step(quiet: bool) -> bool:
             chunk, facts = self._step(quiet)
             if chunk.parts:
-                self._read_at.append(time.monotonic())
+                self._stream.news(time.monotonic())
             noticed(facts)
             pump.fold(facts)
             return chunk.more
@@ -67,7 +65,7 @@ class LogTask(LogReading):
 
     async def _rest(self) -> None:
         """Not in a log that is quiet."""
-        if len(self._read_at) == STREAM and time.monotonic() - self._read_at[0] < STREAM_S:
+        if self._stream.flows(time.monotonic()):
             await asyncio.sleep(REST_S)
 
     async def settled(self) -> None:

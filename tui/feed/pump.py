@@ -58,9 +58,11 @@ class Pump:
 
     def fold(self, facts: Sequence[Fact]) -> None:
         """Fold a batch, on any thread but the loop's. Returns when it is folded, which holds a fast source back."""
+        if not facts:
+            return
         with self._lock:
             self._session.extend(facts)
-            if self._record is not None and facts:
+            if self._record is not None:
                 self._record(facts)
             # Each is looked at: endpoints are compared with the one before.
             urgent = sum(map(self._is_urgent, facts)) > 0
@@ -70,16 +72,15 @@ class Pump:
 
     async def push(self, facts: Sequence[Fact]) -> None:
         """Fold a batch that was found on the loop."""
-        if facts:
-            await self.call(partial(self.fold, facts), locked=False)
+        await self._loop.run_in_executor(self._thread, self.fold, facts)
 
     async def snapshot(self, now: float | None = None) -> Snapshot:
         """The state after everything that was pushed before."""
         return await self.call(partial(self._session.snapshot, now))
 
-    async def call(self, work: Callable[[], T], *, locked: bool = True) -> T:
+    async def call(self, work: Callable[[], T]) -> T:
         """What `work` gives, done between two batches and off the loop."""
-        return await self._loop.run_in_executor(self._thread, partial(self._between, work) if locked else work)
+        return await self._loop.run_in_executor(self._thread, self._between, work)
 
     async def record_to(self, record: Record | None) -> None:
         """Record from the next batch on; None stops recording."""

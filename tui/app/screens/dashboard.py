@@ -167,8 +167,7 @@ class Dashboard(Tuning, Steering, Explaining, Screen[None]):
                 keys.append(("a", "apply fix", "apply_fix"))
             if free and snapshot.state is State.FAILED:
                 keys.append(("R", "relaunch", "restart"))
-            if free and snapshot.state is State.FAILED and self.can_go_back:
-                keys.append(("B", "go back", "go_back"))
+                keys += [("B", "go back", "go_back")] if self.can_go_back else []
             keys.append(("v", "verdict", "verdict"))
         if free and snapshot.state not in ALIVE:
             keys.append(("L", "launch", "launch"))
